@@ -141,6 +141,33 @@ fn status_shows_the_state_of_a_server_and_fails_without_one() {
 }
 
 #[test]
+fn status_shows_quotas_beside_their_usage() {
+    let quotas = [
+        ("TRESTLE__QUOTAS__ACCOUNT_TABLES_MAX", "2"),
+        ("TRESTLE__QUOTAS__ACCOUNT_STREAMS_MAX", "5"),
+        ("TRESTLE__QUOTAS__ACCOUNT_STORED_BYTES_MAX", "1GiB"),
+    ];
+    let server = Server::start(&["--ephemeral"], &quotas);
+    succeeds(&server, &["table", "create", "first"]);
+    succeeds(&server, &["table", "create", "second"]);
+    let full = run(&server, &["table", "create", "third"]);
+
+    let status = succeeds(&server, &["status", "-o", "json"]).output;
+    let stats = succeeds(&server, &["table", "stats", "-o", "json"]).output;
+
+    assert!(full.errors.contains("(quotas.account_tables_max): usage=`2`"), "{full:?}");
+    assert!(full.errors.contains("until the account deletes something"), "{full:?}");
+    let status: Value = serde_json::from_str(&status).unwrap();
+    let tables = serde_json::json!({ "usage": 2, "quota": 2 });
+    assert_eq!(status["account_tables"], tables, "{status}");
+    assert_eq!(status["account_streams"], serde_json::json!({ "usage": 0, "quota": 5 }));
+    assert_eq!(status["account_stored_bytes"]["quota"], 1 << 30, "{status}");
+    assert!(status["account_queues"].is_null(), "it has no quota: {status}");
+    let stats: Value = serde_json::from_str(&stats).unwrap();
+    assert_eq!(stats["account_tables"], tables, "{stats}");
+}
+
+#[test]
 fn the_form_of_output_csv_exports_csv_or_is_rejected() {
     let (server, folder) = (server(), tempfile::tempdir().unwrap());
     succeeds(&server, &["table", "create", "rows"]);

@@ -300,14 +300,16 @@ mod tests {
     }
 
     #[test]
-    fn a_full_store_is_an_error_that_clients_do_not_retry() {
-        let fault = Fault::new(Reason::InsufficientStorage, "the disk is full");
+    fn a_full_store_or_quota_is_an_error_that_clients_do_not_retry() {
+        for reason in [Reason::InsufficientStorage, Reason::StorageQuotaExceeded] {
+            let fault = Fault::new(reason, "all is used");
 
-        let response = failure(fault.retry_after(Duration::from_secs(1)));
+            let response = failure(fault.retry_after(Duration::from_secs(1)));
 
-        assert_eq!(response.code, "InsufficientAccountPermissions");
-        assert_eq!((response.status, response.retry_after), (StatusCode::FORBIDDEN, None));
-        assert_eq!(response.text, "Write operations are not allowed.\nthe disk is full");
+            assert_eq!(response.code, "InsufficientAccountPermissions");
+            assert_eq!((response.status, response.retry_after), (StatusCode::FORBIDDEN, None));
+            assert_eq!(response.text, "Write operations are not allowed.\nall is used");
+        }
     }
 
     #[test]

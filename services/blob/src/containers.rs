@@ -6,6 +6,7 @@ mod list;
 mod restore_tests;
 #[cfg(test)]
 mod tests;
+mod usage;
 
 use std::sync::Arc;
 
@@ -17,7 +18,12 @@ use trestle_identity::{
 };
 use trestle_kv::{Engine, count};
 use trestle_proto::service::v1::AccessPolicy;
-use trestle_service::{clock::Clock, fault::Violations, name::AccountName};
+use trestle_service::{
+    clock::Clock,
+    fault::Violations,
+    name::AccountName,
+    quota::{CreationRoom, StorageLimit, StorageQuotas},
+};
 
 pub(crate) use self::{
     change::{ContainerChange, NewContainer},
@@ -40,12 +46,27 @@ pub(crate) struct Containers {
     /// The wall clock. Stored access policies name times by it, as signatures do.
     clock: Arc<dyn Clock>,
     ids: Arc<Ids>,
+    storage: StorageQuotas,
 }
 
 impl Containers {
     /// Works on `engine`; `clock` is the wall clock.
     pub(crate) fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>, ids: Arc<Ids>) -> Self {
-        Self { engine, clock, ids }
+        Self { engine, clock, ids, storage: StorageQuotas::default() }
+    }
+
+    /// With quotas of accounts on what they store.
+    pub(crate) fn with_quotas(self, storage: StorageQuotas) -> Self {
+        Self { storage, ..self }
+    }
+
+    /// Whether an account may have one more container.
+    ///
+    /// # Errors
+    /// A failed read.
+    async fn room(&self, account: &AccountName) -> Result<CreationRoom, BlobError> {
+        let count = |max| count(&*self.engine, keys::containers(account, ""), max);
+        Ok(self.storage.room(account, StorageLimit::Containers, count).await?)
     }
 
     /// How many exist, in all accounts, up to a maximum.

@@ -47,8 +47,9 @@ use trestle_kv::{Domain, DomainRef, Keyspace, Span, after_prefix, key_domain, or
 use trestle_service::clock::Ticks;
 
 pub(crate) use self::accounts::{
-    all_containers, container, container_name_of, containers, every_soft_deleted_container,
-    protection, rest_settings, service_properties, soft_deleted_container, soft_deleted_containers,
+    all_containers, container, container_account, container_name_of, containers,
+    every_soft_deleted_container, protection, rest_settings, service_properties,
+    soft_deleted_container, soft_deleted_containers,
 };
 pub(crate) use self::tags::{tag_row, tag_value_end, tag_values, tagged_blob_of};
 use crate::{
@@ -234,6 +235,12 @@ pub(crate) fn staged_block(
 pub(crate) fn block_of(key: &Bytes) -> Result<Bytes, BlobError> {
     let start = name_end(key).map(|end| end + 8).filter(|start| *start <= key.len());
     start.map(|start| key.slice(start..)).ok_or_else(|| BlobError::corrupt("key of a staged block"))
+}
+
+/// The generation behind the name in a key of a row.
+pub(crate) fn generation_of(key: &[u8]) -> Result<u64, BlobError> {
+    let number = || order::take_u64(&mut key.get(name_end(key)?..)?);
+    number().ok_or_else(|| BlobError::corrupt("key with a generation"))
 }
 
 /// The staged blocks of one generation.

@@ -50,7 +50,7 @@ use trestle_objects::ObjectArea;
 use trestle_proto::blob::v1::blob_service_server::BlobServiceServer;
 use trestle_service::{
     blob_name as names, clock::Clock, fault::Fault, layer::middleware::MiddlewareService,
-    limits::MESSAGE_BYTES_MAX,
+    limits::MESSAGE_BYTES_MAX, quota::StorageQuotas,
 };
 
 pub use crate::{
@@ -78,6 +78,8 @@ pub struct BlobDeps {
     pub copy_hosts: CopyHosts,
     /// Generates ids of leases.
     pub random: fn() -> u128,
+    /// The quotas of accounts on what they store.
+    pub storage: StorageQuotas,
 }
 
 /// The blob role of a process.
@@ -108,6 +110,15 @@ impl BlobRole {
     /// When the store cannot be read.
     pub async fn count_containers(&self, containers_max: usize) -> Result<usize, Fault> {
         Ok(self.api.count_containers(containers_max).await?)
+    }
+
+    /// Measures what accounts store in containers, if an account has a quota on it. To be called every few seconds, less
+    /// often where it takes long.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn measure(&self) -> Result<(), Fault> {
+        self.api.measure().await
     }
 
     /// One step of the background work, to be called every few seconds. Returns true when the next step should follow

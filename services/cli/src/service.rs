@@ -1,6 +1,7 @@
 //! What services have in common: their properties, and the stored access policies of tables, queues and containers.
 
-use trestle_proto::service::v1::Durability;
+use serde_json::{Map, Value, json};
+use trestle_proto::service::v1::{Durability, QuotaUsage};
 
 mod policies;
 mod properties;
@@ -22,6 +23,15 @@ pub(crate) enum DataService {
 /// The id of the process of a service; none where an older server reports none.
 pub(crate) fn instance_id(id: String) -> Option<String> {
     (!id.is_empty()).then_some(id)
+}
+
+/// The quotas of the account on what it stores, each a field with its usage.
+pub(crate) fn quotas(quotas: Vec<QuotaUsage>) -> Value {
+    let field = |QuotaUsage { quota, usage, limit }: QuotaUsage| {
+        let name = quota.strip_suffix("_max").unwrap_or(&quota).to_owned();
+        (name, json!({ "usage": usage, "quota": limit }))
+    };
+    Value::Object(quotas.into_iter().map(field).collect::<Map<_, _>>())
 }
 
 /// The name of a durability.

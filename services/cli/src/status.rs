@@ -22,7 +22,7 @@ use trestle_proto::{
 
 use crate::{
     datetime, queue,
-    service::{durability_name, instance_id},
+    service::{durability_name, instance_id, quotas},
     table,
 };
 
@@ -38,9 +38,10 @@ pub const STOPPED: &str = "not accepted: a store is stopped, or the server shuts
 const ACCEPTED: &str = "accepted";
 
 /// What is of one process and its disk.
-const OF_PROCESS: [&str; 4] = ["start_time", "free_bytes", "storage_bytes", "instance_id"];
+const OF_PROCESS: [&str; 5] =
+    ["start_time", "free_bytes", "storage_bytes", "instance_id", "account_stored_bytes"];
 /// What the roles of a process report one after the other.
-const MEASURED_BY_ROLE: [&str; 2] = ["start_time", "free_bytes"];
+const MEASURED_BY_ROLE: [&str; 3] = ["start_time", "free_bytes", "account_stored_bytes"];
 /// The time in which all roles of a process start, for servers that report no id of the process.
 const START_WITHIN: Duration = Duration::from_secs(1);
 
@@ -192,7 +193,7 @@ fn millis(duration: Duration) -> f64 {
 async fn blob(session: &Session) -> Result<Value, CliError> {
     let request = GetServiceStatsRequest {};
     let stats = session.blobs().get_service_stats(request).await?.into_inner();
-    Ok(json!({
+    let record = json!({
         "durability": durability_name(stats.durability),
         "engine": stats.engine,
         "object_store": stats.object_store,
@@ -202,7 +203,8 @@ async fn blob(session: &Session) -> Result<Value, CliError> {
         "storage_bytes": stats.storage_bytes,
         "free_bytes": stats.free_bytes,
         "containers_being_reclaimed": stats.containers_being_reclaimed,
-    }))
+    });
+    Ok(with_fields(record, quotas(stats.quotas)))
 }
 
 #[cfg(test)]

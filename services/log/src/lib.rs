@@ -62,7 +62,7 @@ use trestle_proto::{
         trace::v1::trace_service_server::TraceServiceServer,
     },
 };
-use trestle_service::{fault::Fault, limits::MESSAGE_BYTES_MAX};
+use trestle_service::{fault::Fault, limits::MESSAGE_BYTES_MAX, quota::StorageQuotas};
 
 use crate::logs::Logs;
 pub use crate::{api::LogApi, keys::KEYSPACES, totals::StreamTotals};
@@ -88,6 +88,8 @@ pub struct LogDeps {
     pub meter: Meter,
     /// Largest export, in bytes, after decompression. Other messages have up to [`MESSAGE_BYTES_MAX`].
     pub export_bytes_max: usize,
+    /// The quotas of accounts on what they store.
+    pub storage: StorageQuotas,
 }
 
 /// The log service of a process.
@@ -101,8 +103,10 @@ impl LogRole {
     /// Builds the service. Starts no task.
     #[must_use]
     pub fn new(deps: LogDeps) -> Self {
-        let LogDeps { engine, area, random, meter, export_bytes_max } = deps;
-        let api = LogApi::new(Logs::new(engine, area, random), &meter);
+        let LogDeps { engine, area, random, meter, export_bytes_max, storage } = deps;
+        let mut logs = Logs::new(engine, area, random);
+        logs.streams = logs.streams.with_quotas(storage);
+        let api = LogApi::new(logs, &meter);
         Self { api, export_bytes_max }
     }
 
@@ -151,6 +155,15 @@ impl LogRole {
     /// When a store cannot be read or written; the next call repeats the step.
     pub async fn seal(&self) -> Result<bool, Fault> {
         Ok(self.api.logs().seal_due().await?)
+    }
+
+    /// Measures what accounts store in streams, if an account has a quota on it. To be called every few seconds, less
+    /// often where it takes long.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn measure(&self) -> Result<(), Fault> {
+        self.api.logs().streams.measure().await
     }
 
     /// One step of the background work, to be called every few seconds. Returns true when the next step should follow

@@ -4,11 +4,12 @@ mod change;
 mod list;
 #[cfg(test)]
 mod tests;
+mod usage;
 
 use std::sync::Arc;
 
 use trestle_kv::Engine;
-use trestle_service::name::AccountName;
+use trestle_service::{name::AccountName, quota::StorageQuotas};
 
 pub(crate) use self::{
     change::StreamSettingsChange,
@@ -46,12 +47,18 @@ pub(crate) struct Streams {
     engine: Arc<dyn Engine>,
     /// Generates ids of streams.
     random: fn() -> u128,
+    storage: StorageQuotas,
 }
 
 impl Streams {
     /// Works on `engine`.
     pub(crate) fn new(engine: Arc<dyn Engine>, random: fn() -> u128) -> Self {
-        Self { engine, random }
+        Self { engine, random, storage: StorageQuotas::default() }
+    }
+
+    /// With quotas of accounts on what they store.
+    pub(crate) fn with_quotas(self, storage: StorageQuotas) -> Self {
+        Self { storage, ..self }
     }
 
     /// A stream by its name.

@@ -213,6 +213,11 @@ pub(crate) fn deduplication(id: QueueId, kind: IdKind, text: &str) -> Bytes {
     key.into()
 }
 
+/// The deduplication records of a queue.
+pub(crate) fn deduplications(id: QueueId) -> Span {
+    Span::prefix(&numbered(DEDUPLICATION, &[id.0]))
+}
+
 /// Key of the row that schedules the removal of a key of [`deduplication`].
 pub(crate) fn deduplication_expiry(at: Ticks, record_key: &[u8]) -> Bytes {
     let mut key = numbered(DEDUPLICATION_EXPIRY, &[at.get()]);

@@ -53,6 +53,7 @@ use trestle_kv::Engine;
 use trestle_proto::queue::v1::queue_service_server::QueueServiceServer;
 use trestle_service::{
     clock::Clock, fault::Fault, layer::middleware::MiddlewareService, limits::MESSAGE_BYTES_MAX,
+    quota::StorageQuotas,
 };
 
 pub use crate::{
@@ -72,6 +73,8 @@ pub struct QueueDeps {
     pub clock: Arc<dyn Clock>,
     /// Generates message ids.
     pub random: fn() -> u128,
+    /// The quotas of accounts on what they store.
+    pub storage: StorageQuotas,
 }
 
 /// The gRPC service and its layers.
@@ -114,6 +117,15 @@ impl QueueRole {
     /// When the store cannot be read.
     pub async fn backlogs(&self) -> Result<Backlogs, Fault> {
         Ok(self.api.backlogs().await?)
+    }
+
+    /// Measures what accounts store in queues, if an account has a quota on it. To be called every few seconds, less
+    /// often where it takes long.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn measure(&self) -> Result<(), Fault> {
+        self.api.measure().await
     }
 
     /// One step of the background work, to be called every few seconds. Returns true when the next step should follow

@@ -2,6 +2,7 @@
 
 mod change;
 mod list;
+mod usage;
 
 use std::sync::Arc;
 
@@ -14,8 +15,9 @@ use trestle_identity::{
 use trestle_kv::Engine;
 use trestle_service::{
     clock::Clock,
-    fault::Violations,
+    fault::{Fault, Violations},
     name::{AccountName, QueueName},
+    quota::{StorageOwner, StorageQuotas},
 };
 
 pub(crate) use self::list::ListQueues;
@@ -39,6 +41,7 @@ pub(crate) struct Queues {
     schedulers: Arc<Schedulers>,
     cache: Arc<RecordCache>,
     ids: Arc<QueueIds>,
+    storage: StorageQuotas,
 }
 
 /// A queue that was found.
@@ -60,7 +63,21 @@ impl Queues {
         schedulers: Arc<Schedulers>,
     ) -> Self {
         let ids = Arc::new(QueueIds::new(Arc::clone(&engine)));
-        Self { engine, clock, schedulers, cache: Arc::default(), ids }
+        let (cache, storage) = (Arc::default(), StorageQuotas::default());
+        Self { engine, clock, schedulers, cache, ids, storage }
+    }
+
+    /// With quotas of accounts on what they store.
+    pub(crate) fn with_quotas(self, storage: StorageQuotas) -> Self {
+        Self { storage, ..self }
+    }
+
+    /// Whether an account may store more bytes.
+    ///
+    /// # Errors
+    /// A used quota.
+    pub(crate) fn check_bytes(&self, account: &AccountName) -> Result<(), Fault> {
+        self.storage.check_bytes(StorageOwner::Queues, account)
     }
 
     /// The permissions that a stored access policy leaves a caller, none without one. Rejects one whose policy is not

@@ -16,7 +16,7 @@ use trestle_service::{
         shutdown::{ShutdownLayer, ShutdownSignal},
     },
     propagation::Traces,
-    quota::LiveQuotas,
+    quota::{LiveQuotas, StorageQuotas},
     upstream::{Remote, Upstream},
 };
 
@@ -28,7 +28,7 @@ use crate::{
     reload::{Reload, Reloads, SettingsSource},
     roles::{Build, BuildContext, BuiltRole, DrainAction, RoleSpec, UpstreamRole},
     settings::Settings,
-    upstreams,
+    storage_quota, upstreams,
 };
 
 /// How often the store is checked.
@@ -150,7 +150,12 @@ pub async fn compose(
     let services: Vec<_> = served.iter().flat_map(|role| role.services).copied().collect();
     let health = Health::of(&services).await;
     let quotas = LiveQuotas::new(settings.quotas.quotas());
-    let context = BuildContext { settings, deps: &deps, health: &health, quotas: &quotas };
+    let storage = StorageQuotas::new(quotas.clone(), &deps.meter);
+    if deps.engine.is_some() {
+        storage_quota::observe(&storage, &deps.meter);
+    }
+    let context =
+        BuildContext { settings, deps: &deps, health: &health, quotas: &quotas, storage: &storage };
     let (mut parts, shutdown, mut upstreams) =
         (NodeParts::default(), ShutdownSignal::default(), Vec::new());
     for spec in served {

@@ -32,6 +32,7 @@ pub mod running;
 pub mod settings;
 mod slow;
 pub mod storage;
+mod storage_quota;
 mod streams;
 mod upstreams;
 pub mod watchdog;

@@ -49,7 +49,7 @@ use trestle_service::{
     fault::Fault,
     layer::middleware::MiddlewareService,
     limits::MESSAGE_BYTES_MAX,
-    quota::{HeavyHitter, LiveQuotas},
+    quota::{HeavyHitter, LiveQuotas, StorageQuotas},
 };
 
 use crate::throttle::Throttle;
@@ -66,6 +66,8 @@ pub struct TableDeps {
     pub clock: Arc<dyn Clock>,
     /// The quotas of accounts and partitions.
     pub quotas: LiveQuotas,
+    /// The quotas of accounts on what they store.
+    pub storage: StorageQuotas,
     /// Makes the instruments that count operations over a quota.
     pub meter: Meter,
 }
@@ -82,7 +84,7 @@ impl TableRole {
     pub fn new(deps: TableDeps) -> Self {
         let throttle = Arc::new(Throttle::new(deps.quotas, &deps.meter));
         throttle::observe(&throttle, &deps.meter);
-        Self { api: TableApi::new(deps.engine, deps.clock, throttle) }
+        Self { api: TableApi::new(deps.engine, deps.clock, throttle, deps.storage) }
     }
 
     /// The gRPC service.
@@ -106,6 +108,15 @@ impl TableRole {
     /// When the store cannot be read.
     pub async fn count_tables(&self, tables_max: usize) -> Result<usize, Fault> {
         Ok(self.api.count_tables(tables_max).await?)
+    }
+
+    /// Measures what accounts store in tables, if an account has a quota on it. To be called every few seconds, less
+    /// often where it takes long.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn measure(&self) -> Result<(), Fault> {
+        self.api.measure().await
     }
 
     /// One step of the removal of deleted tables, to be called every few seconds. True when the next step should

@@ -16,6 +16,18 @@ pub async fn count(engine: &dyn Engine, span: Span, rows_max: usize) -> Result<u
     Ok(rows.min(rows_max))
 }
 
+/// Visits the rows of a span. Each step has a snapshot of its own: a row that is written meanwhile is visited or not.
+///
+/// # Errors
+/// A failed read.
+pub async fn visit_rows(
+    engine: &dyn Engine,
+    span: Span,
+    mut visit: impl FnMut(&Entry),
+) -> Result<(), EngineError> {
+    each_step(engine, span, (STEP, usize::MAX), |entries| entries.iter().for_each(&mut visit)).await
+}
+
 /// The rows of a span, in whole steps until there are `rows_max`. Each step has a snapshot of its own.
 ///
 /// # Errors
@@ -81,6 +93,14 @@ mod tests {
             let rows = count(&engine, Span::prefix(&[1]), rows_max).await.expect("rows");
             assert_eq!(rows, expected);
         }
+        let (mut rows, mut bytes) = (0, 0);
+        visit_rows(&engine, Span::prefix(&[1]), |entry| {
+            rows += 1;
+            bytes += entry.key.len() + entry.value.len();
+        })
+        .await
+        .expect("rows");
+        assert_eq!((rows, bytes), (2500, 2500 * 3));
         let step = ScanLimit { rows: 7, bytes: 1024 * 1024 };
         for (rows_max, expected) in [(10_000, 2500), (10, 14), (14, 14), (0, 7)] {
             let rows = scan_in_steps(&engine, Span::prefix(&[1]), step, rows_max).await;

@@ -111,6 +111,15 @@ pub struct Entry {
     pub value: Bytes,
 }
 
+impl Entry {
+    /// The length of both.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let bytes = self.key.len().saturating_add(self.value.len());
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+}
+
 /// When a commit returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {

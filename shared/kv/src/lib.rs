@@ -137,7 +137,7 @@ mod version;
 pub use crate::change::{
     Change, ChangeSpec, Decide, ReadId, ReadSet, Reads, Write, Writes, transact,
 };
-pub use crate::count::{count, scan_in_steps};
+pub use crate::count::{count, scan_in_steps, visit_rows};
 pub use crate::domain::{Domain, DomainOf, DomainRef, Lock};
 pub use crate::engine::{Durability, Engine, EngineStatus, Entry, Scan, ScanLimit, Snapshot};
 pub use crate::error::{CommitError, EngineError};

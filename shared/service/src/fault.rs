@@ -387,6 +387,7 @@ mod tests {
         assert!(stopped.iter().all(is_retried), "{stopped:?}");
         assert!(stopped.contains(&Reason::RpcMessageTooLarge), "{stopped:?}");
         assert!(stopped.contains(&Reason::StorageStopped), "{stopped:?}");
+        assert!(stopped.contains(&Reason::StorageQuotaExceeded), "{stopped:?}");
         let expected = [Reason::ServerBusy, Reason::LogBacklogFull];
         assert_eq!(passing.collect::<Vec<_>>(), expected);
     }

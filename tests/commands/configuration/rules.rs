@@ -38,7 +38,7 @@ fn a_mistake_of_type_has_the_range_of_its_key() {
             format!("5: server.worker_threads: {whole}, 1 to 1024: value=`-1`"),
             format!("6: server.drain_seconds: {whole}, 0 to 86400: value=`{}…`", &long[..24]),
             format!(
-                "8: quotas.account_entities_per_second: {whole} in digits, 1 to 1000000000: value=`1e9`"
+                "8: quotas.account_entities_per_second: {whole} in digits, 0 to 1000000000: value=`1e9`"
             ),
             format!(
                 "10: quotas.accounts.busy.account_burst_entities: {whole} in digits, 1 to 1000000000: \
@@ -109,7 +109,7 @@ fn a_mistake_in_a_named_section_hides_no_other() {
         b"[accounts.acme]\nkey1 = \"zz\"\nfoo = 1\n\
           [accounts.other]\nkey1 = [1]\n\
           [quotas.accounts.x]\nfoo = 1\n\
-          [quotas.accounts.busy]\naccount_entities_per_second = 0\nbar = 2\n\
+          [quotas.accounts.busy]\naccount_entities_per_second = 1000000001\nbar = 2\n\
           [nothing]\na = 1\nb = 2\n",
     );
 
@@ -119,7 +119,7 @@ fn a_mistake_in_a_named_section_hides_no_other() {
         "5: accounts.other.key1: must be a text",
         "6: quotas.accounts.x: must be 3 to 24 lower-case letters and digits",
         "7: quotas.accounts.x.foo: unknown key",
-        "9: quotas.accounts.busy.account_entities_per_second: must be 1 to 1000000000: value=`0`",
+        "9: quotas.accounts.busy.account_entities_per_second: must be 0 to 1000000000: value=`1000000001`",
         "10: quotas.accounts.busy.bar: unknown key",
         "11: nothing: unknown key",
     ];

@@ -20,6 +20,7 @@ use trestle_kv::MemoryEngine;
 use trestle_queue::{QueueDeps, QueueRole};
 use trestle_service::{
     clock::{ManualClock, Ticks},
+    quota::StorageQuotas,
     upstream::Upstream,
 };
 
@@ -75,7 +76,8 @@ fuzz_target!(|requests: Vec<FuzzRequest>| {
     let clock = Arc::new(ManualClock::new(Ticks::from_unix(1_763_726_400, 0).expect("in range")));
     let engine = MemoryEngine::with_clock(trestle_queue::KEYSPACES, clock.clone());
     let (engine, random) = (Arc::new(engine), || 7);
-    let role = QueueRole::new(QueueDeps { engine, clock: clock.clone(), random });
+    let storage = StorageQuotas::default();
+    let role = QueueRole::new(QueueDeps { engine, clock: clock.clone(), random, storage });
     let identity = Identity::new(Accounts::new([Account::development()]), clock, true);
     let upstream = Upstream::local(role.server());
     let deps = trestle_azure::EdgeDeps { upstream, identity, compresses: false, is_served: true };

@@ -20,7 +20,7 @@ use trestle_identity::{
 use trestle_kv::MemoryEngine;
 use trestle_service::{
     clock::{ManualClock, Ticks},
-    quota::LiveQuotas,
+    quota::{LiveQuotas, StorageQuotas},
     upstream::Upstream,
 };
 use trestle_table::{TableDeps, TableRole};
@@ -107,7 +107,8 @@ fuzz_target!(|requests: Vec<FuzzRequest>| {
     let clock = Arc::new(ManualClock::new(Ticks::from_unix(1_763_726_400, 0).expect("in range")));
     let engine = Arc::new(MemoryEngine::with_clock(trestle_table::KEYSPACES, clock.clone()));
     let (quotas, meter) = (LiveQuotas::default(), NoopMeterProvider::new().meter("fuzz"));
-    let role = TableRole::new(TableDeps { engine, clock: clock.clone(), quotas, meter });
+    let storage = StorageQuotas::default();
+    let role = TableRole::new(TableDeps { engine, clock: clock.clone(), quotas, storage, meter });
     let identity = Identity::new(Accounts::new([Account::development()]), clock, true);
     let upstream = Upstream::local(role.server());
     let deps = trestle_azure::EdgeDeps { upstream, identity, compresses: false, is_served: true };

@@ -27,7 +27,7 @@ use trestle_service::{
         trace::TraceLayer,
     },
     propagation::Traces,
-    quota::LiveQuotas,
+    quota::{LiveQuotas, StorageQuotas},
     upstream::Upstream,
 };
 use trestle_table::TableRole;
@@ -90,13 +90,19 @@ impl Gateway {
             engine: Arc::new(MemoryEngine::with_clock(trestle_table::KEYSPACES, clock.clone())),
             clock: clock.clone(),
             quotas: LiveQuotas::default(),
+            storage: StorageQuotas::default(),
             meter: meter.clone(),
         });
         let tables = Upstream::local(role.server());
         let engine = MemoryEngine::with_clock(trestle_queue::KEYSPACES, clock.clone());
         let (engine, random) = (Arc::new(engine), || 7);
-        let role =
-            QueueRole::new(trestle_queue::QueueDeps { engine, clock: clock.clone(), random });
+        let (clock, storage) = (clock.clone(), StorageQuotas::default());
+        let role = QueueRole::new(trestle_queue::QueueDeps {
+            engine,
+            clock: clock.clone(),
+            random,
+            storage,
+        });
         let queues = Upstream::local(role.server());
         let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET);
         let methods = methods.expect("the build wrote the descriptors");

@@ -11,7 +11,7 @@ use trestle_kv::MemoryEngine;
 use trestle_proto::table::v1 as proto;
 use trestle_service::{
     clock::{ManualClock, Ticks},
-    quota::LiveQuotas,
+    quota::{LiveQuotas, StorageQuotas},
 };
 use trestle_table::{TableDeps, TableRole};
 
@@ -70,6 +70,7 @@ impl Server {
                 engine,
                 clock,
                 quotas: LiveQuotas::default(),
+                storage: StorageQuotas::default(),
                 meter: NoopMeterProvider::new().meter("fuzz"),
             }),
             runtime: tokio::runtime::Builder::new_current_thread()

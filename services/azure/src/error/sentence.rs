@@ -7,7 +7,9 @@ const NO_WRITES: &str = "Write operations are not allowed.";
 
 /// The sentence for a reason whose code has several: the permissions of the caller are not the cause.
 pub(super) fn of_reason(reason: &str) -> Option<&'static str> {
-    let of_store = [Reason::StorageStopped, Reason::InsufficientStorage].map(reason_name);
+    let of_store =
+        [Reason::StorageStopped, Reason::InsufficientStorage, Reason::StorageQuotaExceeded]
+            .map(reason_name);
     of_store.contains(&reason).then_some(NO_WRITES)
 }
 

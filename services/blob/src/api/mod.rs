@@ -71,12 +71,13 @@ type ReadResponses = Pin<Box<dyn Stream<Item = Result<proto::ReadBlobResponse, S
 impl BlobApi {
     /// Serves the blobs in the engine and the object store.
     pub(crate) fn new(deps: BlobDeps) -> Self {
-        let BlobDeps { engine, objects, clock, copy_hosts, random } = deps;
+        let BlobDeps { engine, objects, clock, copy_hosts, random, storage } = deps;
         let (started_at, objects) = (clock.now(), Objects::new(objects));
         #[expect(clippy::cast_possible_truncation, reason = "any 64 of the random bits")]
         let mark = (random)() as u64;
         let ids = Arc::new(Ids::new(Arc::clone(&engine), objects.first_content(), mark));
         let containers = Containers::new(Arc::clone(&engine), clock, Arc::clone(&ids));
+        let containers = containers.with_quotas(storage);
         let (memory, reads) = (UploadMemory::default(), ReadMemory::default());
         let blobs = Blobs { engine: Arc::clone(&engine), objects, ids, memory, reads };
         let sweeper = Arc::new(BlobSweeper::new(blobs.clone()));
@@ -99,6 +100,11 @@ impl BlobApi {
     /// How many containers exist, up to a maximum.
     pub(crate) async fn count_containers(&self, containers_max: usize) -> Result<usize, BlobError> {
         self.containers.count(containers_max).await
+    }
+
+    /// Measures what accounts store.
+    pub(crate) async fn measure(&self) -> Result<(), Fault> {
+        self.containers.measure().await
     }
 
     /// The background work.
@@ -303,11 +309,13 @@ impl BlobApi {
 
     async fn stats(
         &self,
-        _: &BlobAccess,
+        access: &BlobAccess,
         _: proto::GetServiceStatsRequest,
     ) -> Result<proto::GetServiceStatsResponse, Fault> {
         let pending = self.sweeper.pending().await?;
-        let objects = self.blobs.objects.name();
-        Ok(render::service_stats(&self.engine.status(), objects, self.started_at, pending))
+        let (objects, quotas) =
+            (self.blobs.objects.name(), self.containers.quotas(access.account()));
+        let stats = render::service_stats(&self.engine.status(), objects, self.started_at, pending);
+        Ok(proto::GetServiceStatsResponse { quotas, ..stats })
     }
 }

@@ -282,5 +282,6 @@ pub(super) fn service_stats(
         free_bytes: engine.free_bytes,
         containers_being_reclaimed: containers_being_reclaimed as u64,
         instance_id: instance_id().to_owned(),
+        quotas: Vec::new(),
     }
 }

@@ -47,12 +47,14 @@ impl Containers {
     /// Creates a container.
     ///
     /// # Errors
-    /// [`BlobError::ContainerExists`], or a failed commit.
+    /// [`BlobError::ContainerExists`], a used quota, or a failed commit.
     pub(crate) async fn create(
         &self,
         account: &AccountName,
         new: NewContainer,
     ) -> Result<ContainerRecord, BlobError> {
+        let room = self.room(account).await?;
+        let full = room.full();
         let id = self.ids.container().await?;
         let key = keys::container(account, &new.name);
         let mut spec = ChangeSpec::new(keys::own_domain(&key));
@@ -60,6 +62,9 @@ impl Containers {
         transact(&*self.engine, spec, move |reads, version| {
             if reads.get(existing).is_some() {
                 return Err(BlobError::ContainerExists(new.name.clone()));
+            }
+            if let Some(full) = &full {
+                return Err(full.rejected().into());
             }
             let record = ContainerRecord {
                 id,
@@ -131,13 +136,15 @@ impl Containers {
     ///
     /// # Errors
     /// [`BlobError::ContainerNotFound`] where there is no such deleted one, [`BlobError::ContainerExists`] where its
-    /// name was used again, or a failed commit.
+    /// name was used again, a used quota, or a failed commit.
     pub(crate) async fn undelete(
         &self,
         account: &AccountName,
         name: ContainerName,
         id: ContainerId,
     ) -> Result<ContainerRecord, BlobError> {
+        let room = self.room(account).await?;
+        let full = room.full();
         let key = keys::container(account, &name);
         let deleted = keys::soft_deleted_container(account, &name, id);
         let mut spec = ChangeSpec::new(keys::own_domain(&key));
@@ -148,6 +155,9 @@ impl Containers {
             let record = ContainerRecord::decode(reads.get(stored).ok_or_else(not_found)?)?;
             if reads.get(existing).is_some() {
                 return Err(BlobError::ContainerExists(name.clone()));
+            }
+            if let Some(full) = &full {
+                return Err(full.rejected().into());
             }
             let record = ContainerRecord { deletion: None, ..record };
             let mut writes = Writes::new();

@@ -61,6 +61,11 @@ pub(crate) fn container_name_of(key: &[u8]) -> Result<String, BlobError> {
     name().ok_or_else(|| BlobError::corrupt("key of a container"))
 }
 
+/// The account in a key of [`container`] or of [`soft_deleted_container`].
+pub(crate) fn container_account(key: &[u8]) -> Option<AccountName> {
+    AccountName::parse(&order::take_text(&mut key.get(1..)?)?)
+}
+
 /// Key of the settings of the service for an account.
 pub(crate) fn service_properties(account: &AccountName) -> Bytes {
     of_account(SERVICE_PROPERTIES, account).into()

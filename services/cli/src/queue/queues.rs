@@ -19,7 +19,7 @@ use trestle_proto::queue::v1::{
 use super::{Context, QueueSettingsArgs, args::RemovedSettingsArgs};
 use crate::{
     datetime,
-    service::{durability_name, instance_id},
+    service::{durability_name, instance_id, quotas},
 };
 
 /// The settings in the arguments.
@@ -163,7 +163,7 @@ pub(super) async fn stats(context: &mut Context, queue: Option<String>) -> Resul
 pub(crate) async fn service_record(session: &Session) -> Result<Value, CliError> {
     let request = GetServiceStatsRequest {};
     let stats = session.queues().get_service_stats(request).await?.into_inner();
-    Ok(json!({
+    let record = json!({
         "durability": durability_name(stats.durability),
         "engine": stats.engine,
         "server_version": stats.server_version,
@@ -172,5 +172,6 @@ pub(crate) async fn service_record(session: &Session) -> Result<Value, CliError>
         "storage_bytes": stats.storage_bytes,
         "free_bytes": stats.free_bytes,
         "queues_being_reclaimed": stats.queues_being_reclaimed,
-    }))
+    });
+    Ok(with_fields(record, quotas(stats.quotas)))
 }

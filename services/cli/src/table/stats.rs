@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use trestle_command::{
     client::Session,
     errors::CliError,
-    output::{bytes, thousands},
+    output::{bytes, thousands, with_fields},
     scan::{TableScan, decoded},
 };
 use trestle_proto::table::v1::{Entity, GetServiceStatsRequest, StreamEntitiesRequest};
@@ -15,7 +15,7 @@ use super::Context;
 use crate::{
     datetime,
     edm::EdmType,
-    service::{durability_name, instance_id},
+    service::{durability_name, instance_id, quotas},
 };
 
 /// Most property names that are counted one by one; the rest is counted together.
@@ -37,7 +37,7 @@ pub(crate) async fn service_record(session: &Session) -> Result<Value, CliError>
             "entities_per_second": hot.entities_per_second, "throttled": hot.throttled,
         })
     });
-    Ok(json!({
+    let record = json!({
         "durability": durability_name(stats.durability),
         "engine": stats.engine,
         "server_version": stats.server_version,
@@ -47,7 +47,8 @@ pub(crate) async fn service_record(session: &Session) -> Result<Value, CliError>
         "free_bytes": stats.free_bytes,
         "tables_being_reclaimed": stats.tables_being_reclaimed,
         "hottest_partitions": hottest.collect::<Vec<_>>(),
-    }))
+    });
+    Ok(with_fields(record, quotas(stats.quotas)))
 }
 
 /// The result of a scan.

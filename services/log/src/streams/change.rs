@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use trestle_kv::{ChangeSpec, Lock, Writes, transact};
-use trestle_service::name::AccountName;
+use trestle_kv::{ChangeSpec, Lock, Writes, count, transact};
+use trestle_service::{name::AccountName, quota::StorageLimit};
 
 use super::Streams;
 use crate::{
@@ -79,7 +79,7 @@ impl Streams {
     /// was created.
     ///
     /// # Errors
-    /// A failed commit.
+    /// A used quota, or a failed commit.
     pub(crate) async fn ensure(
         &self,
         account: &AccountName,
@@ -104,6 +104,9 @@ impl Streams {
         settings: StreamSettings,
         id: StreamId,
     ) -> Result<Option<(StreamRecord, bool)>, LogError> {
+        let count = |streams_max| count(&*self.engine, keys::streams(account, ""), streams_max);
+        let room = self.storage.room(account, StorageLimit::Streams, count).await?;
+        let full = room.full();
         let (key, deleted) = (keys::stream(account, name), keys::deleted_stream(id));
         let mut spec = ChangeSpec::new(keys::own_domain(&key));
         spec.also(keys::stream_domain(id), Lock::Exclusive);
@@ -114,6 +117,9 @@ impl Streams {
             if let Some(value) = reads.get(existing) {
                 let existing = StreamRecord::decode(value)?;
                 return Ok((Writes::new(), Some((existing, false))));
+            }
+            if let Some(full) = &full {
+                return Err(full.rejected().into());
             }
             if reads.get(head).is_some() || reads.get(deleted).is_some() {
                 return Ok((Writes::new(), None));

@@ -57,6 +57,7 @@ impl Node {
             random: || 7,
             meter: opentelemetry::global::meter("log"),
             export_bytes_max: trestle_service::limits::MESSAGE_BYTES_MAX,
+            storage: trestle_service::quota::StorageQuotas::default(),
         });
         let client = LogServiceClient::new(role.server());
         Ok(Self { role, client, clock, next: 0 })

@@ -55,7 +55,9 @@ impl QueueApi {
     /// Serves the queues in the engine.
     pub(crate) fn new(deps: QueueDeps) -> Self {
         let started_at = deps.clock.now();
-        let messages = MessageOperations::new(Arc::clone(&deps.engine), deps.clock, deps.random);
+        let mut messages =
+            MessageOperations::new(Arc::clone(&deps.engine), deps.clock, deps.random);
+        messages.queues = messages.queues.with_quotas(deps.storage);
         let sweeper = Arc::new(Sweeper::new(messages.clone()));
         Self { engine: deps.engine, messages, sweeper, started_at }
     }
@@ -68,6 +70,11 @@ impl QueueApi {
     /// The backlogs of all queues.
     pub(crate) async fn backlogs(&self) -> Result<Backlogs, QueueError> {
         self.messages.backlogs().await
+    }
+
+    /// Measures what accounts store.
+    pub(crate) async fn measure(&self) -> Result<(), Fault> {
+        self.messages.queues.measure().await
     }
 
     /// The background work.
@@ -265,6 +272,11 @@ impl QueueService for QueueApi {
         request: Request<proto::UpdateMessageRequest>,
     ) -> Result<Response<proto::UpdateMessageResponse>, Status> {
         let (access, message) = self.enter(request, Need::Update).await?;
+        // Without a body it only extends the time of a consumer, so the layer in front of the service cannot reject the
+        // call.
+        if message.body.is_some() {
+            self.messages.queues.check_bytes(access.account()).map_err(rejected)?;
+        }
         let (queue, update) = parse::update(message).map_err(rejected)?;
         let update = match update {
             Ok(update) => update,
@@ -341,8 +353,10 @@ impl QueueService for QueueApi {
         &self,
         request: Request<proto::GetServiceStatsRequest>,
     ) -> Result<Response<proto::GetServiceStatsResponse>, Status> {
-        self.open(request, Need::ReadStats).await?;
+        let (account, _) = self.open(request, Need::ReadStats).await?;
         let pending = self.sweeper.pending().await.map_err(rejected)?;
-        answer(Ok(render::service_stats(&self.engine.status(), self.started_at, pending)))
+        let quotas = self.messages.queues.quotas(&account);
+        let stats = render::service_stats(&self.engine.status(), self.started_at, pending);
+        answer(Ok(proto::GetServiceStatsResponse { quotas, ..stats }))
     }
 }

@@ -133,5 +133,6 @@ pub(super) fn service_stats(
         free_bytes: engine.free_bytes,
         queues_being_reclaimed: queues_being_reclaimed as u64,
         instance_id: instance_id().to_owned(),
+        quotas: Vec::new(),
     }
 }

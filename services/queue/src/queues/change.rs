@@ -2,11 +2,12 @@
 //! commit, and its owner detects that with its next change.
 
 use bytes::Bytes;
-use trestle_kv::{ChangeSpec, Lock, ReadId, Reads, Writes, transact};
+use trestle_kv::{ChangeSpec, Lock, ReadId, Reads, Writes, count, transact};
 use trestle_service::{
     clock::Ticks,
     fault::Fault,
     name::{AccountName, QueueName},
+    quota::StorageLimit,
 };
 
 use super::Queues;
@@ -54,13 +55,16 @@ impl Queues {
     /// Creates a queue, unless it exists with the requested settings; returns its record and whether it is new.
     ///
     /// # Errors
-    /// [`QueueError::QueueExists`], or a failed commit.
+    /// [`QueueError::QueueExists`], a used quota, or a failed commit.
     pub(crate) async fn create(
         &self,
         account: &AccountName,
         name: QueueName,
         settings: QueueSettings,
     ) -> Result<(QueueRecord, bool), QueueError> {
+        let count = |queues_max| count(&*self.engine, keys::queues(account, ""), queues_max);
+        let room = self.storage.room(account, StorageLimit::Queues, count).await?;
+        let full = room.full();
         let id = self.ids.next().await?;
         let head = self.new_head(account, &name, FIRST_VERSION);
         let key = keys::queue(account, &name);
@@ -75,6 +79,9 @@ impl Queues {
                     true => Ok((Writes::new(), (record, false))),
                     false => Err(QueueError::QueueExists(name.clone())),
                 };
+            }
+            if let Some(full) = &full {
+                return Err(full.rejected().into());
             }
             let (settings, policies, version) = (settings.clone(), Bytes::new(), FIRST_VERSION);
             let record = QueueRecord { id, version, created_at, settings, policies };

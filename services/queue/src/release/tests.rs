@@ -103,6 +103,7 @@ async fn respond(world: &Fixture) -> Response {
         engine: Arc::new(world.engine.clone()),
         clock: world.clock.clone(),
         random: || uuid::Uuid::now_v7().as_u128(),
+        storage: trestle_service::quota::StorageQuotas::default(),
     });
     let message = ReceiveMessagesRequest {
         queue: world.name.as_str().to_owned(),

@@ -10,10 +10,12 @@ use trestle_log::{
     LOG_SERVICE, LogRole, OTLP_LOGS_SERVICE, OTLP_METRICS_SERVICE, OTLP_TRACE_SERVICE,
 };
 use trestle_runtime::task::Task;
-use trestle_service::{layer::message_size::MessageSizeLayer, semconv, upstream::Upstream};
+use trestle_service::{
+    layer::message_size::MessageSizeLayer, quota::StorageOwner, semconv, upstream::Upstream,
+};
 
 use super::{AzureEdge, Build, BuildContext, BuiltRole, RoleSpec};
-use crate::{count, process_error::ProcessError, streams};
+use crate::{count, process_error::ProcessError, storage_quota, streams};
 
 /// How often it removes what deleted and replaced blobs left.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
@@ -56,6 +58,7 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
         clock,
         copy_hosts,
         random,
+        storage: context.storage.clone(),
     });
     let meter = context.deps.meter.clone();
     let export_bytes_max = context.settings.limits.export_bytes_max;
@@ -65,14 +68,17 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
         random,
         meter,
         export_bytes_max,
+        storage: context.storage.clone(),
     });
     let size = MessageSizeLayer::new(export_bytes_max);
+    let check = |owner| storage_quota::layer(context.storage, owner);
+    let (blobs, logs) = (check(StorageOwner::Blobs), check(StorageOwner::Logs));
     let calls = Routes::default()
-        .with(BLOB_SERVICE, Upstream::local(blob.server()))
-        .with(LOG_SERVICE, Upstream::local(log.server()))
-        .with(OTLP_LOGS_SERVICE, Upstream::local(size.layer(log.otlp_logs())))
-        .with(OTLP_METRICS_SERVICE, Upstream::local(size.layer(log.otlp_metrics())))
-        .with(OTLP_TRACE_SERVICE, Upstream::local(size.layer(log.otlp_trace())));
+        .with(BLOB_SERVICE, Upstream::local(blobs.layer(blob.server())))
+        .with(LOG_SERVICE, Upstream::local(logs.layer(log.server())))
+        .with(OTLP_LOGS_SERVICE, Upstream::local(size.layer(logs.layer(log.otlp_logs()))))
+        .with(OTLP_METRICS_SERVICE, Upstream::local(size.layer(logs.layer(log.otlp_metrics()))))
+        .with(OTLP_TRACE_SERVICE, Upstream::local(size.layer(logs.layer(log.otlp_trace()))));
     let tasks = tasks(&blob, &log, &context.deps.meter);
     let calls = BuiltRole::with_messages(calls, export_bytes_max);
     Ok(BuiltRole { tasks, drain: Some(Box::new(move || log.shut_down())), ..calls })
@@ -80,6 +86,7 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
 
 fn tasks(blob: &BlobRole, log: &LogRole, meter: &Meter) -> Vec<Task> {
     let (counted, sealed, swept) = (blob.clone(), log.clone(), log.clone());
+    let (measured_blobs, measured_logs) = (blob.clone(), log.clone());
     let blob = blob.clone();
     let sweep_blobs = Task::new("blob-sweep", SWEEP_EVERY, move || {
         let blob = blob.clone();
@@ -97,5 +104,14 @@ fn tasks(blob: &BlobRole, log: &LogRole, meter: &Meter) -> Vec<Task> {
         let blob = counted.clone();
         Box::pin(async move { blob.count_containers(containers_max).await })
     });
-    vec![sweep_blobs, seal, sweep_logs, count, streams::measured(log, meter)]
+    let usage = storage_quota::measured("blob-usage", move || {
+        let blob = measured_blobs.clone();
+        async move { blob.measure().await }
+    });
+    let log_usage = storage_quota::measured("log-usage", move || {
+        let log = measured_logs.clone();
+        async move { log.measure().await }
+    });
+    let streams = streams::measured(log, meter);
+    vec![sweep_blobs, seal, sweep_logs, count, streams, usage, log_usage]
 }

@@ -12,7 +12,7 @@ use trestle_service::{
         message_size::MessageSizeLayer, unknown_method::UnknownMethodLayer,
     },
     limits::MESSAGE_BYTES_MAX,
-    quota::LiveQuotas,
+    quota::{LiveQuotas, StorageQuotas},
     upstream::Upstream,
 };
 
@@ -29,6 +29,8 @@ pub struct BuildContext<'a> {
     pub health: &'a Health,
     /// The quotas of accounts, which are reloaded.
     pub quotas: &'a LiveQuotas,
+    /// Those on what accounts store, with the usage.
+    pub storage: &'a StorageQuotas,
 }
 
 impl BuildContext<'_> {

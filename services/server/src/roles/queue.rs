@@ -2,11 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
+use tower::Layer as _;
 use trestle_queue::{KEYSPACES, QUEUE_SERVICE, QueueRole};
 use trestle_runtime::task::Task;
+use trestle_service::quota::StorageOwner;
 
 use super::{AzureEdge, Build, BuildContext, BuiltRole, RoleSpec};
-use crate::{backlogs, process_error::ProcessError};
+use crate::{backlogs, process_error::ProcessError, storage_quota};
 
 /// How often it removes rows of deleted queues, and expired messages.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
@@ -36,8 +38,8 @@ pub const QUEUE: RoleSpec = RoleSpec {
 
 fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
     let (clock, random) = (Arc::clone(&context.deps.clock), context.deps.random);
-    let queue =
-        QueueRole::new(trestle_queue::QueueDeps { engine: context.engine()?, clock, random });
+    let (engine, storage) = (context.engine()?, context.storage.clone());
+    let queue = QueueRole::new(trestle_queue::QueueDeps { engine, clock, random, storage });
     let sweeper = queue.clone();
     let sweep = Task::new("queue-sweep", SWEEP_EVERY, move || {
         let queue = sweeper.clone();
@@ -48,10 +50,16 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
         let queue = expirer.clone();
         async move { queue.expire().await.map(|()| false).map_err(Into::into) }
     });
-    let calls = BuiltRole::new(queue.server());
+    let measured = queue.clone();
+    let usage = storage_quota::measured("queue-usage", move || {
+        let queue = measured.clone();
+        async move { queue.measure().await }
+    });
+    let check = storage_quota::layer(context.storage, StorageOwner::Queues);
+    let calls = BuiltRole::new(check.layer(queue.server()));
     let (measure, page) = backlogs::measured(&queue, &context.deps.meter);
     Ok(BuiltRole {
-        tasks: vec![sweep, expire, measure],
+        tasks: vec![sweep, expire, measure, usage],
         pages: vec![page],
         drain: Some(Box::new(move || queue.shut_down())),
         ..calls

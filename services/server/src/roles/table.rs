@@ -2,12 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
+use tower::Layer as _;
 use trestle_runtime::task::Task;
-use trestle_service::{quota::LiveQuotas, semconv};
+use trestle_service::{
+    quota::{LiveQuotas, StorageOwner, StorageQuotas},
+    semconv,
+};
 use trestle_table::{KEYSPACES, TableRole};
 
 use super::{AzureEdge, Build, BuildContext, BuiltRole, RoleSpec};
-use crate::{count, hot_partitions, process_error::ProcessError};
+use crate::{count, hot_partitions, process_error::ProcessError, storage_quota};
 
 /// Full name of the service.
 const SERVICE: &str = "trestle.table.v1.TableService";
@@ -35,11 +39,12 @@ pub const TABLE: RoleSpec = RoleSpec {
 };
 
 fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
-    let BuildContext { settings, deps, quotas, .. } = context;
+    let BuildContext { settings, deps, quotas, storage, .. } = context;
     let table = TableRole::new(trestle_table::TableDeps {
         engine: context.engine()?,
         clock: Arc::clone(&deps.clock),
         quotas: LiveQuotas::clone(quotas),
+        storage: StorageQuotas::clone(storage),
         meter: deps.meter.clone(),
     });
     let sweeper = table.clone();
@@ -52,9 +57,14 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
         let table = counted.clone();
         Box::pin(async move { table.count_tables(tables_max).await })
     });
+    let measured = table.clone();
+    let measure = storage_quota::measured("table-usage", move || {
+        let table = measured.clone();
+        async move { table.measure().await }
+    });
     Ok(BuiltRole {
-        tasks: vec![sweep, count],
+        tasks: vec![sweep, count, measure],
         pages: vec![hot_partitions::page(&table, settings.quotas.show_partition_keys)],
-        ..BuiltRole::new(table.server())
+        ..BuiltRole::new(storage_quota::layer(storage, StorageOwner::Tables).layer(table.server()))
     })
 }

@@ -189,11 +189,13 @@ impl Settings {
         let storage =
             StorageSettings { data_dir: self.storage.data_dir.clone(), ..Default::default() };
         let has = |role: RoleSpec| self.server.roles.has(role.name);
+        let stores = self.owns_data(ROLES) && self.quotas.bounds_storage();
+        let quotas = has(TABLE) || has(GATEWAY) || stores;
         let sections = [
             ("storage", self.owns_data(ROLES), self.storage == storage),
             ("accounts", has(GATEWAY), self.accounts == AccountsSettings::default()),
             ("gateway", has(GATEWAY), self.gateway == GatewaySettings::default()),
-            ("quotas", has(TABLE) || has(GATEWAY), self.quotas == QuotaSettings::default()),
+            ("quotas", quotas, self.quotas == QuotaSettings::default()),
         ];
         let unused =
             sections.into_iter().filter(|(_, is_used, is_default)| !is_used && !is_default);

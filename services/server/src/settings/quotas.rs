@@ -5,55 +5,72 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 use serde::{Deserialize, Serialize};
 use trestle_service::{
     name::AccountName,
-    quota::{CallRates, Quota, Quotas, Rate},
+    quota::{CallRates, Quota, Quotas, Rate, StorageLimit, StorageMax},
 };
 
 use super::{NumberRule, outside};
 
-/// The range of each number.
+/// The range of each number; a rate may also be 0.
 const RANGE: RangeInclusive<u64> = 1..=Rate::MAX;
 /// That of bytes: a client that gets fewer is disconnected as a slow one.
 const BYTES_RANGE: RangeInclusive<u64> = 65_536..=Rate::MAX;
 
-/// The section `quotas`. Without a number nothing is limited.
+/// The section `quotas`. Without a number, and at 0, nothing is limited.
 ///
 /// Calls and their bytes count in the process with the role `gateway`, entities in that with the role `table`. An
 /// entity counts when it is inserted, updated, deleted or examined, returned or not: once for
 /// each started KiB. Azure has 20,000 a second for an account and 2,000 for a partition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuotaSettings {
-    /// Calls a second of every service in the whole account, 1 to 1,000,000,000: one a stream. Default: no limit.
+    /// Calls a second of every service in the whole account, 1 to 1,000,000,000, or 0: one a stream. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_operations_per_second: Option<u64>,
-    /// Burst of calls in the whole account, in the same range. Default: those of one second.
+    /// Burst of calls in the whole account, 1 to 1,000,000,000. Default: those of one second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_burst_operations: Option<u64>,
     /// Bytes a second of the requests and responses of calls in the whole account, of every service, 64 KiB to
-    /// 1,000,000,000. Default: no limit.
+    /// 1,000,000,000, or 0. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_bytes_per_second: Option<u64>,
-    /// Burst of these bytes, in the same range. Default: those of one second.
+    /// Burst of these bytes, 64 KiB to 1,000,000,000. Default: those of one second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_burst_bytes: Option<u64>,
-    /// Entities a second in the whole account, 1 to 1,000,000,000. Default: no limit.
+    /// Entities a second in the whole account, 1 to 1,000,000,000, or 0. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_entities_per_second: Option<u64>,
-    /// Burst of entities in the whole account, in the same range. Default: those of one
-    /// second.
+    /// Burst of entities in the whole account, 1 to 1,000,000,000. Default: those of one second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_burst_entities: Option<u64>,
-    /// Entities a second in each partition of a table, in the same range. Default: no limit.
+    /// Entities a second in each partition of a table, 1 to 1,000,000,000, or 0. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition_entities_per_second: Option<u64>,
-    /// Burst of entities in each partition, in the same range. Default: those of one
-    /// second.
+    /// Burst of entities in each partition, 1 to 1,000,000,000. Default: those of one second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition_burst_entities: Option<u64>,
+    /// Tables that an account may have, up to 1,000,000,000, or 0. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_tables_max: Option<u64>,
+    /// Queues that an account may have, in the same range. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_queues_max: Option<u64>,
+    /// Containers of blobs that an account may have, in the same range. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_containers_max: Option<u64>,
+    /// Streams of log records that an account may have, in the same range. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_streams_max: Option<u64>,
+    /// Blobs that an account may have, in the same range. Snapshots, versions and deleted blobs do not count.
+    /// Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_blobs_max: Option<u64>,
+    /// Bytes that an account may store in tables, queues, blobs and streams, or 0. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_stored_bytes_max: Option<u64>,
     /// Whether `/hot-partitions` on the admin listener shows partition keys, not only a number for
     /// each. Default: false.
     #[serde(default)]
     pub show_partition_keys: bool,
-    /// The limits of single accounts, by name. Unset keys are as for every account.
+    /// The limits of single accounts, by name. Unset keys are as for every account; 0 exempts the account.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub accounts: BTreeMap<String, QuotaNumbers>,
 }
@@ -61,33 +78,50 @@ pub struct QuotaSettings {
 /// The section `quotas.accounts.NAME`: the limits of one account.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuotaNumbers {
-    /// Calls a second of every service in the whole account, 1 to 1,000,000,000: one a stream. Default: no limit.
+    /// Calls a second of every service in the whole account, 1 to 1,000,000,000, or 0: one a stream. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_operations_per_second: Option<u64>,
-    /// Burst of calls in the whole account, in the same range. Default: those of one second.
+    /// Burst of calls in the whole account, 1 to 1,000,000,000. Default: those of one second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_burst_operations: Option<u64>,
     /// Bytes a second of the requests and responses of calls in the whole account, of every service, 64 KiB to
-    /// 1,000,000,000. Default: no limit.
+    /// 1,000,000,000, or 0. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_bytes_per_second: Option<u64>,
-    /// Burst of these bytes, in the same range. Default: those of one second.
+    /// Burst of these bytes, 64 KiB to 1,000,000,000. Default: those of one second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_burst_bytes: Option<u64>,
-    /// Entities a second in the whole account, 1 to 1,000,000,000. Default: no limit.
+    /// Entities a second in the whole account, 1 to 1,000,000,000, or 0. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_entities_per_second: Option<u64>,
-    /// Burst of entities in the whole account, in the same range. Default: those of one
-    /// second.
+    /// Burst of entities in the whole account, 1 to 1,000,000,000. Default: those of one second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_burst_entities: Option<u64>,
-    /// Entities a second in each partition of a table, in the same range. Default: no limit.
+    /// Entities a second in each partition of a table, 1 to 1,000,000,000, or 0. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition_entities_per_second: Option<u64>,
-    /// Burst of entities in each partition, in the same range. Default: those of one
-    /// second.
+    /// Burst of entities in each partition, 1 to 1,000,000,000. Default: those of one second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition_burst_entities: Option<u64>,
+    /// Tables that an account may have, up to 1,000,000,000, or 0. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_tables_max: Option<u64>,
+    /// Queues that an account may have, in the same range. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_queues_max: Option<u64>,
+    /// Containers of blobs that an account may have, in the same range. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_containers_max: Option<u64>,
+    /// Streams of log records that an account may have, in the same range. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_streams_max: Option<u64>,
+    /// Blobs that an account may have, in the same range. Snapshots, versions and deleted blobs do not count.
+    /// Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_blobs_max: Option<u64>,
+    /// Bytes that an account may store in tables, queues, blobs and streams, or 0. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_stored_bytes_max: Option<u64>,
 }
 
 impl QuotaSettings {
@@ -100,6 +134,13 @@ impl QuotaSettings {
         };
         let every = default.quota(QuotaNumbers::default());
         Quotas { default: every, accounts: self.accounts.iter().filter_map(of).collect() }
+    }
+
+    /// Whether an account has a quota on what it stores.
+    #[must_use]
+    pub fn bounds_storage(&self) -> bool {
+        let Quotas { default, accounts } = self.quotas();
+        accounts.values().chain([&default]).any(|quota| !quota.storage.is_off())
     }
 
     /// The problems of the section, each with its key.
@@ -127,6 +168,12 @@ impl QuotaSettings {
             account_burst_entities: self.account_burst_entities,
             partition_entities_per_second: self.partition_entities_per_second,
             partition_burst_entities: self.partition_burst_entities,
+            account_tables_max: self.account_tables_max,
+            account_queues_max: self.account_queues_max,
+            account_containers_max: self.account_containers_max,
+            account_streams_max: self.account_streams_max,
+            account_blobs_max: self.account_blobs_max,
+            account_stored_bytes_max: self.account_stored_bytes_max,
         }
     }
 }
@@ -147,6 +194,13 @@ impl RateNumbers {
         }
     }
 
+    /// The bounds of a rate that is not 0, as errors name them.
+    fn bounds(range: &RangeInclusive<u64>) -> RangeInclusive<u64> {
+        let start = if *range.start() == 1 { 0 } else { *range.start() };
+        start..=*range.end()
+    }
+
+    /// None at 0.
     fn rate(self) -> Option<Rate> {
         self.per_second
             .and_then(|per_second| Rate::new(per_second, self.burst.unwrap_or(per_second)))
@@ -177,7 +231,30 @@ impl QuotaNumbers {
     /// The limits of an account with these numbers, where absent those of `default`.
     fn quota(self, default: Self) -> Quota {
         let [operations, bytes, account, partition] = self.rates_or(default).map(RateNumbers::rate);
-        Quota { calls: CallRates { operations, bytes }, account, partition }
+        let storage = StorageMax::new(|limit| {
+            self.storage(limit).or_else(|| default.storage(limit)).unwrap_or_default()
+        });
+        Quota { calls: CallRates { operations, bytes }, account, partition, storage }
+    }
+
+    /// The most that an account may store.
+    fn storage(self, limit: StorageLimit) -> Option<u64> {
+        match limit {
+            StorageLimit::StoredBytes => self.account_stored_bytes_max,
+            StorageLimit::Blobs => self.account_blobs_max,
+            StorageLimit::Tables => self.account_tables_max,
+            StorageLimit::Queues => self.account_queues_max,
+            StorageLimit::Containers => self.account_containers_max,
+            StorageLimit::Streams => self.account_streams_max,
+        }
+    }
+
+    /// The range of a number of [`QuotaNumbers::storage`].
+    fn storage_range(limit: StorageLimit) -> RangeInclusive<u64> {
+        match limit {
+            StorageLimit::StoredBytes => 0..=u64::MAX,
+            _ => 0..=Rate::MAX,
+        }
     }
 
     /// The keys of the rates, in the same order, and the range of each.
@@ -191,18 +268,26 @@ impl QuotaNumbers {
     /// The keys of the numbers with their ranges, and a value in each.
     pub(super) fn ranges() -> Vec<NumberRule> {
         let keys = Self::RATES.into_iter().flat_map(|(rate, burst, range)| {
-            [(rate, *range.start(), range.clone()), (burst, *range.start(), range)]
+            [(rate, *range.start(), 0..=*range.end()), (burst, *range.start(), range)]
         });
-        keys.collect()
+        let storage = StorageLimit::ALL
+            .into_iter()
+            .map(|limit| (limit.setting(), 0, Self::storage_range(limit)));
+        keys.chain(storage).collect()
     }
 
     fn problems(self, section: &str, default: Self) -> Vec<String> {
         let set =
             Self::RATES.into_iter().zip(self.rates()).flat_map(|((rate, burst, range), it)| {
-                let per_second = it.per_second.map(|number| (rate, number, range.clone()));
+                let bounds = RateNumbers::bounds(&range);
+                let is_on = |number: &u64| *number > 0;
+                let per_second = it.per_second.filter(is_on).map(|number| (rate, number, bounds));
                 per_second.into_iter().chain(it.burst.map(|number| (burst, number, range)))
             });
-        let mut problems = outside(section, set);
+        let storage = StorageLimit::ALL.into_iter().filter_map(|limit| {
+            Some((limit.setting(), self.storage(limit)?, Self::storage_range(limit)))
+        });
+        let mut problems = outside(section, set.chain(storage));
         let together = self.rates_or(default);
         for ((rate, burst, _), (own, all)) in
             Self::RATES.into_iter().zip(self.rates().into_iter().zip(together))
@@ -264,7 +349,12 @@ mod tests {
         let (every, partition) = (rate(20_000, 20_000), |burst| rate(2000, burst));
         let of = |name| quotas.of(&account(name));
         let calls = CallRates { operations: rate(100, 100), bytes: rate(1_000_000, 2_000_000) };
-        let any = Quota { calls, account: every, partition: partition(3000) };
+        let any = Quota {
+            calls,
+            account: every,
+            partition: partition(3000),
+            storage: StorageMax::default(),
+        };
         assert_eq!(of("any"), any);
         assert_eq!(of("busy"), Quota { partition: rate(5000, 5000), ..any });
         let calls = CallRates { operations: rate(7, 7), ..calls };
@@ -272,9 +362,62 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_of_zero_is_no_limit_also_for_one_account_with_a_default() {
+        let rates = [
+            "ACCOUNT_OPERATIONS_PER_SECOND",
+            "ACCOUNT_BYTES_PER_SECOND",
+            "ACCOUNT_ENTITIES_PER_SECOND",
+            "PARTITION_ENTITIES_PER_SECOND",
+        ];
+        let own = rates.map(|key| format!("ACCOUNTS__EXEMPT__{key}"));
+        let off: Vec<_> = own.iter().map(|key| (key.as_str(), "0")).collect();
+        let on = rates.map(|key| (key, "100000"));
+        let with_burst = [("ACCOUNT_BURST_ENTITIES", "5")];
+
+        let exempt = load(&[&on[..], &off, &with_burst].concat()).expect("settings");
+        let every = load(&[&rates.map(|key| (key, "0"))[..], &with_burst].concat());
+
+        let quotas = exempt.quotas.quotas();
+        assert_eq!(quotas.of(&account("exempt")), Quota::default());
+        assert_eq!(quotas.of(&account("any")).partition, rate(100_000, 100_000));
+        assert_eq!(every.expect("settings").quotas.quotas().of(&account("any")), Quota::default());
+    }
+
+    #[test]
+    fn numbers_of_resources_are_those_of_every_account_but_for_its_own() {
+        let settings = load(&[
+            ("ACCOUNT_TABLES_MAX", "10"),
+            ("ACCOUNT_STREAMS_MAX", "20"),
+            ("ACCOUNTS__BUSY__ACCOUNT_TABLES_MAX", "1000"),
+            ("ACCOUNTS__EXEMPT__ACCOUNT_TABLES_MAX", "0"),
+            ("ACCOUNTS__EXEMPT__ACCOUNT_QUEUES_MAX", "1"),
+            ("ACCOUNT_STORED_BYTES_MAX", "3GiB"),
+            ("ACCOUNTS__EXEMPT__ACCOUNT_STORED_BYTES_MAX", "0"),
+            ("ACCOUNTS__BUSY__ACCOUNT_BLOBS_MAX", "7"),
+        ]);
+        let quotas = settings.expect("settings").quotas.quotas();
+
+        let of = |name| {
+            let storage = quotas.of(&account(name)).storage;
+            StorageLimit::ALL.map(|limit| storage.of(limit))
+        };
+        let bytes = Some(3 << 30);
+        assert_eq!(of("any"), [bytes, Some(10), None, None, None, Some(20)]);
+        assert_eq!(of("busy"), [bytes, Some(1000), None, None, Some(7), Some(20)]);
+        assert_eq!(of("exempt"), [None, None, Some(1), None, None, Some(20)]);
+        let bounds = |key| load(&[(key, "5")]).expect("settings").quotas.bounds_storage();
+        assert!(bounds("ACCOUNTS__BUSY__ACCOUNT_BLOBS_MAX"));
+        assert!(!bounds("ACCOUNT_ENTITIES_PER_SECOND"));
+        let rejected = load(&[("ACCOUNT_QUEUES_MAX", "1000000001")]);
+        let Err(ConfigError::Invalid { problems }) = rejected else { panic!("not rejected") };
+        let rule = "must be 0 to 1000000000: value=`1000000001`";
+        assert_eq!(problems, [format!("quotas.account_queues_max: {rule}")]);
+    }
+
+    #[test]
     fn numbers_out_of_range_and_bursts_without_a_rate_are_named() {
         let rejected = load(&[
-            ("ACCOUNT_ENTITIES_PER_SECOND", "0"),
+            ("ACCOUNT_ENTITIES_PER_SECOND", "1000000001"),
             ("PARTITION_BURST_ENTITIES", "5"),
             ("ACCOUNT_BYTES_PER_SECOND", "65535"),
             ("ACCOUNT_BURST_OPERATIONS", "5"),
@@ -283,13 +426,13 @@ mod tests {
         ]);
 
         let Err(ConfigError::Invalid { problems }) = rejected else { panic!("not rejected") };
-        let range = "must be 1 to 1000000000: value=";
+        let range = "must be 0 to 1000000000: value=";
         assert_eq!(
             problems,
             [
                 "quotas.account_bytes_per_second: must be 64KiB to 1000000000: value=`65535`"
                     .to_owned(),
-                format!("quotas.account_entities_per_second: {range}`0`"),
+                format!("quotas.account_entities_per_second: {range}`1000000001`"),
                 "quotas.account_burst_operations: needs account_operations_per_second".to_owned(),
                 "quotas.partition_burst_entities: needs partition_entities_per_second".to_owned(),
                 "quotas.accounts.x_y: must be 3 to 24 lower-case letters and digits".to_owned(),

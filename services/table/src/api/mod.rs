@@ -17,6 +17,7 @@ use trestle_service::{
     clock::{Clock, Ticks},
     fault::{Fault, Violations},
     name::{AccountName, TableName},
+    quota::StorageQuotas,
     response_stream::ResponseStream,
     service_properties,
 };
@@ -57,10 +58,11 @@ impl TableApi {
         engine: Arc<dyn Engine>,
         clock: Arc<dyn Clock>,
         throttle: Arc<Throttle>,
+        storage: StorageQuotas,
     ) -> Self {
         let started_at = clock.now();
         Self {
-            tables: Tables::new(Arc::clone(&engine), Arc::clone(&clock)),
+            tables: Tables::new(Arc::clone(&engine), Arc::clone(&clock)).with_quotas(storage),
             writer: EntityWriter::new(Arc::clone(&engine), Arc::clone(&throttle)),
             reader: EntityReader::new(Arc::clone(&engine), clock, Arc::clone(&throttle)),
             settings: TableSettings::new(Arc::clone(&engine)),
@@ -74,6 +76,11 @@ impl TableApi {
     /// How many tables exist, up to a maximum.
     pub(crate) async fn count_tables(&self, tables_max: usize) -> Result<usize, TableError> {
         self.tables.count(tables_max).await
+    }
+
+    /// Measures what accounts store.
+    pub(crate) async fn measure(&self) -> Result<(), Fault> {
+        self.tables.measure().await
     }
 
     /// The background work on deleted tables.
@@ -273,6 +280,10 @@ impl TableService for TableApi {
     ) -> Result<Response<proto::ExecuteBatchResponse>, Status> {
         let (access, message) = self.authorize_entities(request).await?;
         let (table, operations) = parse::batch(message)?;
+        // Deletes pass at a quota, so the layer in front of the service cannot reject the call.
+        if !operations.iter().all(EntityOperation::is_delete) {
+            self.tables.check_bytes(access.account())?;
+        }
         let table = self.tables.authorized(&access, &table).await.map_err(Fault::from)?;
         let versions = self.writer.batch(&table, operations).await?;
         let results = versions.into_iter().map(|version| {
@@ -355,6 +366,7 @@ impl TableService for TableApi {
         let mut stats = render::stats(&self.engine.status(), self.started_at, pending);
         let hottest = self.throttle.hottest(Some(&account), HOTTEST_MAX);
         stats.hottest_partitions = hottest.into_iter().map(render::hot_partition).collect();
+        stats.quotas = self.tables.quotas(&account);
         Ok(Response::new(stats))
     }
 }

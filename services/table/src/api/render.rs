@@ -40,6 +40,7 @@ pub(super) fn stats(
         tables_being_reclaimed: tables_being_reclaimed as u64,
         hottest_partitions: Vec::new(),
         instance_id: instance_id().to_owned(),
+        quotas: Vec::new(),
     }
 }
 

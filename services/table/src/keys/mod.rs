@@ -34,7 +34,7 @@ pub use self::{
     domain::domain,
     entity::{entities, entity, partition_end, partition_key, partition_of, partition_start, row},
     settings::{access_policies, service_properties},
-    table::{TableRecord, all_tables, table, tables},
+    table::{TableRecord, all_tables, table, table_account, tables},
     table_id::{TableId, decode_next_id, encode_next_id, next_table_id},
 };
 use crate::corrupt::CorruptRecord;

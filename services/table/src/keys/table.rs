@@ -33,6 +33,11 @@ pub fn all_tables() -> Span {
     Span::prefix(&[TABLE])
 }
 
+/// The account in a key of [`table`].
+pub fn table_account(key: &[u8]) -> Option<AccountName> {
+    AccountName::parse(&order::take_text(&mut key.get(1..)?)?)
+}
+
 /// Every table of an account, by lower-cased name.
 pub fn tables(account: &AccountName) -> Span {
     Span::prefix(&account_prefix(TABLE, account))

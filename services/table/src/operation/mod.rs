@@ -98,6 +98,11 @@ impl EntityEffect {
 }
 
 impl EntityOperation {
+    /// Whether it only removes.
+    pub(crate) fn is_delete(&self) -> bool {
+        matches!(self, Self::Delete { .. })
+    }
+
     /// The entity that is written.
     pub fn key(&self) -> &EntityKey {
         match self {

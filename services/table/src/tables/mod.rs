@@ -2,6 +2,7 @@
 
 mod delete;
 mod list;
+mod usage;
 
 use std::sync::Arc;
 
@@ -13,8 +14,9 @@ use trestle_identity::{
 use trestle_kv::{ChangeSpec, Engine, Lock, Writes, count, transact};
 use trestle_service::{
     clock::Clock,
-    fault::Violations,
+    fault::{Fault, Violations},
     name::{AccountName, TableName},
+    quota::{StorageLimit, StorageOwner, StorageQuotas},
 };
 
 pub(crate) use self::list::ListTables;
@@ -33,12 +35,18 @@ pub(crate) struct Tables {
     /// The wall clock. Stored access policies name times by it, as SAS tokens do, so both are checked by it: a caller
     /// must not lose or keep a permission because service time slews.
     clock: Arc<dyn Clock>,
+    storage: StorageQuotas,
 }
 
 impl Tables {
     /// The tables in `engine`; `clock` is the wall clock.
     pub(crate) fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> Self {
-        Self { engine, clock }
+        Self { engine, clock, storage: StorageQuotas::default() }
+    }
+
+    /// With quotas of accounts on what they store.
+    pub(crate) fn with_quotas(self, storage: StorageQuotas) -> Self {
+        Self { storage, ..self }
     }
 
     /// How many exist, in all accounts, up to a maximum.
@@ -49,15 +57,26 @@ impl Tables {
         Ok(count(&*self.engine, keys::all_tables(), tables_max).await?)
     }
 
+    /// Whether an account may store more bytes.
+    ///
+    /// # Errors
+    /// A used quota.
+    pub(crate) fn check_bytes(&self, account: &AccountName) -> Result<(), Fault> {
+        self.storage.check_bytes(StorageOwner::Tables, account)
+    }
+
     /// Creates a table.
     ///
     /// # Errors
-    /// [`TableError::TableExists`], or a failed commit.
+    /// [`TableError::TableExists`], a used quota, or a failed commit.
     pub(crate) async fn create(
         &self,
         account: &AccountName,
         name: TableName,
     ) -> Result<TableRecord, TableError> {
+        let count = |tables_max| count(&*self.engine, keys::tables(account), tables_max);
+        let room = self.storage.room(account, StorageLimit::Tables, count).await?;
+        let full = room.full();
         let table = keys::table(account, &name.folded());
         let counter = keys::next_table_id();
         let mut spec = ChangeSpec::new(keys::domain(&table));
@@ -66,6 +85,9 @@ impl Tables {
         transact(&*self.engine, spec, move |reads, version| {
             if reads.get(table).is_some() {
                 return Err(TableError::TableExists(name.clone()));
+            }
+            if let Some(full) = &full {
+                return Err(full.rejected().into());
             }
             let id = keys::decode_next_id(reads.get(counter))?;
             let record = TableRecord::new(id, version.ticks(), &name);

@@ -33,6 +33,8 @@ const STOPPED: &str = "STORAGE_STOPPED";
 const WRONG_CREDENTIALS: &str = "AUTHENTICATION_FAILED";
 /// The store rejects writes until disk space is free.
 const FULL: &str = "INSUFFICIENT_STORAGE";
+/// The account has used a quota on what it stores.
+const OVER_QUOTA: &str = "STORAGE_QUOTA_EXCEEDED";
 
 /// Whether the status was made on this side, because the connection failed under the call.
 ///
@@ -58,9 +60,9 @@ pub(super) fn code(status: &Status) -> Code {
     }
 }
 
-/// Whether repetitions fail until the server is restarted, or has more space.
+/// Whether repetitions fail until the server is restarted, or has more space for the account.
 pub fn needs_an_operator(status: &Status) -> bool {
-    needs_restart(status) || has_reason(status, FULL)
+    needs_restart(status) || has_reason(status, FULL) || has_reason(status, OVER_QUOTA)
 }
 
 /// Whether repetitions fail until the server is restarted.
@@ -176,6 +178,10 @@ pub(super) fn advice(status: &Status, delay: Option<Duration>, reads_only: bool)
         _ if delay.is_some() => "repeat as it is",
         _ => return None,
     };
+    if has_reason(status, OVER_QUOTA) {
+        let text = "a retry fails until the account deletes something, or its quota is raised; nothing was written";
+        return Some(text.to_owned());
+    }
     if has_reason(status, FULL) {
         return Some(
             "a retry fails until space is free on the server; nothing was written".to_owned(),

@@ -454,16 +454,21 @@ fn a_call_that_is_rejected_before_anything_began_has_no_progress() {
 }
 
 #[test]
-fn a_full_disk_is_not_to_be_retried_in_a_second() {
-    let mut details = ErrorDetails::with_retry_info(Some(Duration::from_secs(1)));
-    details.set_error_info("INSUFFICIENT_STORAGE", "trestle.table.v1.TableService", []);
-    let code = Code::ResourceExhausted;
-    let full = CliError::from(Status::with_error_details(code, "disk space is short", details));
+fn a_full_disk_or_quota_is_not_to_be_retried_in_a_second() {
+    for (reason, hint) in [
+        ("INSUFFICIENT_STORAGE", "hint: a retry fails until space is free on the server"),
+        ("STORAGE_QUOTA_EXCEEDED", "hint: a retry fails until the account deletes something"),
+    ] {
+        let mut details = ErrorDetails::with_retry_info(Some(Duration::from_secs(1)));
+        details.set_error_info(reason, "trestle.table.v1.TableService", []);
+        let code = Code::ResourceExhausted;
+        let full = CliError::from(Status::with_error_details(code, "no space", details));
 
-    let text = full.render(false);
+        let text = full.render(false);
 
-    assert!(text.contains("hint: a retry fails until space is free on the server"), "{text}");
-    assert!(!text.contains("wait 1000 ms"), "{text}");
+        assert!(text.contains(hint), "{text}");
+        assert!(!text.contains("wait 1000 ms"), "{text}");
+    }
 }
 
 #[test]

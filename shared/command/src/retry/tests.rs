@@ -26,7 +26,7 @@ fn a_final_error_is_not_retried() {
     assert_eq!(retries.next(&Status::invalid_argument("no")), None);
     assert_eq!(retries.next(&Status::not_found("no")), None);
     let (code, domain) = (Code::Unavailable, "trestle");
-    for reason in ["STORAGE_STOPPED", "INSUFFICIENT_STORAGE"] {
+    for reason in ["STORAGE_STOPPED", "INSUFFICIENT_STORAGE", "STORAGE_QUOTA_EXCEEDED"] {
         let details = ErrorDetails::with_error_info(reason, domain, []);
         assert_eq!(retries.next(&Status::with_error_details(code, "no", details)), None);
     }

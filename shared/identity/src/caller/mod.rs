@@ -135,15 +135,22 @@ impl Caller {
     /// The caller of a request by a stored access policy; none for every other one, and for invalid headers, which the
     /// service rejects.
     pub(crate) fn of_policy(request: &Request) -> Option<Arc<Self>> {
-        let caller = match Self::in_process(request.extensions()) {
-            Some(caller) => caller,
-            None if request.headers().contains_key(GRANT) => {
-                let metadata = MetadataMap::from_headers(request.headers().clone());
-                Arc::new(wire::read(&metadata).ok()?)
-            }
-            None => return None,
-        };
+        let is_sent = || request.headers().contains_key(GRANT);
+        let caller = Self::in_process(request.extensions());
+        let caller = caller.or_else(|| is_sent().then(|| Self::sent(request))?)?;
         caller.authority.policy().is_some().then_some(caller)
+    }
+
+    /// The caller of a request whose body is not read yet; none for invalid headers, which the service rejects.
+    #[must_use]
+    pub fn of_call(request: &Request) -> Option<Arc<Self>> {
+        Self::in_process(request.extensions()).or_else(|| Self::sent(request))
+    }
+
+    /// The caller in the headers of a request.
+    fn sent(request: &Request) -> Option<Arc<Self>> {
+        let metadata = MetadataMap::from_headers(request.headers().clone());
+        Some(Arc::new(wire::read(&metadata).ok()?))
     }
 
     fn logged(&self) -> LoggedCaller {

@@ -9,16 +9,20 @@ pub(super) fn is_size(key: &str) -> bool {
     name.split('_').any(|word| word == "bytes")
 }
 
-/// Replaces texts of sizes with a unit by the number of bytes, where the default is a number.
+/// Replaces texts of sizes with a unit by the number of bytes, where the default is a number or there is none.
 pub(super) fn read_sizes(key: &str, default: Option<&Value>, value: &mut Value) {
     use ValueKind as Kind;
     match (&mut value.kind, default.map(|default| &default.kind)) {
-        (Kind::Table(values), Some(Kind::Table(defaults))) => {
+        (Kind::Table(values), defaults @ (Some(Kind::Table(_)) | None)) => {
             for (name, value) in values {
-                read_sizes(name, defaults.get(name), value);
+                let default = match defaults {
+                    Some(Kind::Table(defaults)) => defaults.get(name),
+                    _ => None,
+                };
+                read_sizes(name, default, value);
             }
         }
-        (Kind::String(text), Some(Kind::I64(_) | Kind::U64(_))) if is_size(key) => {
+        (Kind::String(text), Some(Kind::I64(_) | Kind::U64(_)) | None) if is_size(key) => {
             if let Some(bytes) = bytes_of(text) {
                 value.kind = Kind::U64(bytes);
             }

@@ -20,8 +20,9 @@ pub struct Meaning {
 pub(super) fn may_retry(reason: Reason) -> bool {
     use Reason as R;
     let (too_large, full) = (R::RpcMessageTooLarge, R::InsufficientStorage);
+    let quota = R::StorageQuotaExceeded;
     // Only a restart helps a stopped store.
-    ![too_large, full, R::BlockCountExceedsLimit, R::StorageStopped].contains(&reason)
+    ![too_large, full, quota, R::BlockCountExceedsLimit, R::StorageStopped].contains(&reason)
 }
 
 /// The one table of errors.
@@ -83,7 +84,9 @@ pub fn meaning(reason: Reason) -> Meaning {
         R::InvalidMarker => invalid("InvalidMarker"),
         R::ServerBusy => (Code::ResourceExhausted, "ServerBusy", 503),
         // As with the next one: clients of Azure would retry 507 for minutes.
-        R::InsufficientStorage => (Code::ResourceExhausted, "InsufficientAccountPermissions", 403),
+        R::InsufficientStorage | R::StorageQuotaExceeded => {
+            (Code::ResourceExhausted, "InsufficientAccountPermissions", 403)
+        }
         // 503 would be retried by clients of Azure for minutes, and only a restart helps.
         R::StorageStopped => (Code::Unavailable, "InsufficientAccountPermissions", 403),
         R::ServerUnavailable => (Code::Unavailable, "ServerBusy", 503),

@@ -1,5 +1,6 @@
 //! Rate limits of accounts and partitions, in tokens: one for each started KiB of an
-//! entity that is written or examined, one for each call, and one for each byte of its messages.
+//! entity that is written or examined, one for each call, and one for each byte of its messages. [`storage`] has the
+//! limits on what an account stores.
 //!
 //! Everything is bounded for any number of partitions: [`KeyedBuckets`] evicts the bucket
 //! nearest to full, [`HeavyHitters`] the key used least. Time is an argument, as the time since any
@@ -10,6 +11,7 @@ pub mod calls;
 pub mod heavy_hitters;
 pub mod keyed;
 pub mod limits;
+pub mod storage;
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -22,6 +24,10 @@ pub use self::{
     heavy_hitters::{HeavyHitter, HeavyHitters, Usage},
     keyed::KeyedBuckets,
     limits::{LiveQuotas, Quota, Quotas},
+    storage::{
+        CreationRoom, FullQuota, MEASURE_EVERY, MeasuredUsage, QuotaUsage, StorageLimit,
+        StorageMax, StorageMeter, StorageOwner, StorageQuotas,
+    },
 };
 
 /// Bytes of an entity that cost one token.

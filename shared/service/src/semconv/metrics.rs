@@ -228,6 +228,15 @@ pub const DEAD_LETTERS: Described = Described::new(
 /// Streams of log records.
 pub const STREAMS: Described =
     Described::new("trestle.streams", "{stream}", "Streams of log records, of all accounts");
+/// What an account uses of a quota on what it stores, by [`super::ACCOUNT`] and [`super::QUOTA`].
+pub const QUOTA_USAGE: Described = Described::new(
+    "trestle.quota.usage",
+    "{amount}",
+    "What an account uses of a quota on what it stores",
+);
+/// The quota, by the same labels.
+pub const QUOTA_LIMIT: Described =
+    Described::new("trestle.quota.limit", "{amount}", "A quota of an account on what it stores");
 /// Bytes of log records that are not sealed.
 pub const UNSEALED_BYTES: Described = Described::new(
     "trestle.log.unsealed",

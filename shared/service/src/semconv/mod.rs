@@ -61,8 +61,13 @@ pub const DB_ROWS: &str = "db.response.returned_rows";
 pub const ERROR_TYPE: &str = "error.type";
 /// Why a call was rejected before it reached a service, or an item of an export: a reason of `ErrorReason`.
 pub const REJECTION_REASON: &str = "trestle.rejection.reason";
-/// The scope of a throttle: `account` or `partition` for entities, `account_operations` or `account_bytes` for calls.
+/// The scope of a throttle: `account` or `partition` for entities, `account_operations` or `account_bytes` for calls,
+/// or a quota on what an account stores, such as `account_tables`.
 pub const THROTTLE_SCOPE: &str = "trestle.throttle.scope";
+/// The account that a quota on what is stored is of: one of the first hundred by name.
+pub const ACCOUNT: &str = "trestle.account";
+/// A quota on what an account stores, such as `account_tables`.
+pub const QUOTA: &str = "trestle.quota.name";
 /// The service in another process that a call was for, by its full name.
 pub const UPSTREAM_SERVICE: &str = "trestle.upstream.service";
 /// The outcome of a call to another process that could be retried: `sent`, or not, because of
