@@ -121,8 +121,8 @@ fn the_help_names_existing_commands_and_where_a_variable_counts() {
     };
 
     let serve = help(&["serve"]);
-    let blobs = "Address for clients of Azure Storage that request blobs: each response is the error that blobs are \
-                 served by gRPC only; port 0 selects a free one, `off` none [default: 127.0.0.1:10000]";
+    let blobs = "Address of blobs for clients of Azure Storage; port 0 selects a free one, `off` none \
+                 [default: 127.0.0.1:10000]";
     assert!(serve.contains(blobs), "{serve}");
     assert!(serve.contains("Address of queues for clients of Azure Storage; port 0"), "{serve}");
     assert!(help(&["sas", "queue"]).contains("`trestle message` does"));

@@ -63,7 +63,7 @@ async fn call(service: &CallService, method: &str, parts: usize) -> Option<Statu
     let mut request = Request::new(Body::new(StreamBody::new(tokio_stream::iter(frames))));
     *request.uri_mut() = format!("/test.Service/{method}").parse().expect("a path");
     let account = AccountName::parse("acme").expect("a name");
-    Arc::new(Caller { account, authority: Authority::Owner }).insert(&mut request);
+    Arc::new(Caller::new(account, Authority::Owner)).insert(&mut request);
     let Ok(response) = service.clone().oneshot(request).await;
     Status::from_header_map(response.headers())
 }

@@ -101,7 +101,7 @@ async def test_a_client_succeeds_over_quota_by_retrying_after_the_delay(
 
 
 # Where `UseDevelopmentStorage=true` leads.
-ADDRESSES = {"table": "127.0.0.1:10002", "queue": "127.0.0.1:10001"}
+ADDRESSES = {"table": "127.0.0.1:10002", "queue": "127.0.0.1:10001", "blob": "127.0.0.1:10000"}
 
 
 async def test_acknowledged_writes_survive_a_crash_of_the_server(flavour, start):
@@ -170,7 +170,7 @@ def test_the_readme_programs_run(start, capsys):
     server.kill()
     start(**ADDRESSES)
     exec(compile(reads, "README.md", "exec"), {})
-    assert capsys.readouterr().out == "ship 0001 was open\n"
+    assert capsys.readouterr().out == "to: Ada Lovelace\nship 0001 was open\n"
 
 
 async def test_the_clients_of_a_connection_string_have_the_key_of_the_account(clients):

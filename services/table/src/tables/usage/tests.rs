@@ -48,7 +48,7 @@ async fn tables_and_the_bytes_of_their_entities_count_for_their_account() {
         tables.create(&acme, name(table)).await.expect("created");
     }
     tables.create(&account("other"), name("orders")).await.expect("created");
-    let caller = Caller { account: acme.clone(), authority: Authority::Owner };
+    let caller = Caller::new(acme.clone(), Authority::Owner);
     let access = EntityAccess::new(Arc::new(caller)).expect("an owner");
     let (orders, writer) =
         (name("orders"), EntityWriter::new(Arc::clone(&engine), Arc::new(Throttle::unlimited())));
