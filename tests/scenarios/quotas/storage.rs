@@ -147,7 +147,9 @@ async fn a_reload_changes_the_quotas_of_the_next_creation() {
     // Below what exists: nothing is deleted, and the usage is reported.
     quota(1);
     world.hang_up();
-    let is_lowered = |outcome: &Result<(), CallError>| matches!(outcome, Err(error) if error.message.contains("at most 1 tables"));
+    let is_lowered = |outcome: &Result<(), CallError>| {
+        outcome.as_ref().is_err_and(|error| error.message.contains("at most 1 tables"))
+    };
     until(async || create_table(&world, "third").await, is_lowered).await;
     check_full(&create_table(&world, "third").await.unwrap_err(), "account_tables_max", 2);
     quota(0);
