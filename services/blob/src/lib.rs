@@ -112,8 +112,8 @@ impl BlobRole {
         Ok(self.api.count_containers(containers_max).await?)
     }
 
-    /// Measures what accounts store in containers, if an account has a quota on it. To be called every few seconds, less
-    /// often where it takes long.
+    /// Measures what accounts store in containers, if an account has a quota on it. To be called every few seconds,
+    /// less often where it takes long.
     ///
     /// # Errors
     /// When the store cannot be read.

@@ -267,6 +267,30 @@ mod tests {
     }
 
     #[test]
+    fn bytes_of_one_process_have_one_place_although_its_roles_report_them_apart() {
+        let state = |id: &str, usage: u64, name: &str| {
+            let quota = |usage: u64| json!({ "usage": usage, "quota": 100 });
+            let bytes = json!({ "instance_id": id, "account_stored_bytes": quota(usage) });
+            with_fields(bytes, json!({ name: quota(1) }))
+        };
+        let table = state("a", 7, "account_tables");
+
+        let one = merged(&[("table", table.clone()), ("queue", state("a", 9, "account_queues"))]);
+        let two = merged(&[("table", table), ("queue", state("b", 7, "account_queues"))]);
+
+        assert_eq!(one["account_stored_bytes"]["usage"], 7, "of the first role");
+        assert_eq!(one["roles"], Value::Null);
+        for name in ["account_tables", "account_queues"] {
+            assert_eq!(one[name], json!({ "usage": 1, "quota": 100 }), "{name}");
+            assert_eq!(two[name], one[name], "{name}");
+        }
+        assert_eq!(two["account_stored_bytes"], Value::Null);
+        for role in ["table", "queue"] {
+            assert_eq!(two["roles"][role]["account_stored_bytes"]["usage"], 7, "{role}");
+        }
+    }
+
+    #[test]
     fn a_stopped_store_and_a_full_disk_differ_in_the_status_of_the_process() {
         use ServingStatus::{NotServing, Serving};
         for (writes, whole, expected) in [

@@ -18,7 +18,7 @@ pub(super) const ACCOUNT: &str = "devstoreaccount1";
 pub(super) struct Edge {
     pub(super) name: &'static str,
     /// Creates a container: a table, a queue.
-    make: Call,
+    pub(super) make: Call,
     /// Adds one item.
     pub(super) put: Call,
     /// Reads the items.

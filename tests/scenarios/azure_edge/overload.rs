@@ -76,6 +76,56 @@ async fn exceeded_quota_is_503_with_retry_after() {
 }
 
 #[tokio::test]
+async fn a_creation_over_a_quota_is_403_which_clients_do_not_retry() {
+    let quota = [("TRESTLE__QUOTAS__ACCOUNT_TABLES_MAX", "1")];
+    let endpoint = ServedEdge::open(&TABLES, &quota).await;
+
+    let body = br#"{"TableName":"another"}"#;
+    let response = endpoint.call(TABLES.make, body, &[]).await;
+
+    assert_eq!(response.failure(), (403, "InsufficientAccountPermissions"));
+    let text = response.text();
+    assert!(text.contains("Write operations are not allowed."), "{text}");
+    assert!(text.contains("quotas.account_tables_max"), "{text}");
+    assert_eq!(endpoint.get(TABLES.list, &[]).await.status, 200);
+    let existing = endpoint.call(TABLES.make, TABLES.make.body.as_bytes(), &[]).await;
+    assert_eq!(existing.failure(), (409, "TableAlreadyExists"));
+}
+
+#[tokio::test]
+async fn stored_bytes_over_a_quota_are_503_until_they_are_measured_and_403_then() {
+    let quota = [("TRESTLE__QUOTAS__ACCOUNT_STORED_BYTES_MAX", "100000")];
+    let endpoint = ServedEdge::open(&TABLES, &quota).await;
+    let padding = "x".repeat(30_000);
+    let insert = async |row: usize| {
+        let body = format!(r#"{{"PartitionKey":"p","RowKey":"{row}","padding":"{padding}"}}"#);
+        endpoint.put(body.as_bytes(), &[]).await
+    };
+    let mut rows = 0;
+    let rejected = loop {
+        let response = insert(rows).await;
+        if response.status != 201 {
+            break response;
+        }
+        rows += 1;
+    };
+
+    assert!((2..6).contains(&rows), "{rows} entities");
+    assert!(rejected.text().contains("quotas.account_stored_bytes_max"), "{rejected:?}");
+    if rejected.status == 503 {
+        assert_eq!(rejected.failure(), (503, "ServerBusy"));
+        assert_eq!(rejected.header("retry-after"), "10");
+    }
+    let measured = async {
+        while insert(rows).await.status != 403 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(HANG, measured).await.expect("the usage is measured");
+    assert_eq!(insert(rows).await.failure(), (403, "InsufficientAccountPermissions"));
+}
+
+#[tokio::test]
 async fn requests_of_rest_over_a_quota_are_503_with_retry_after() {
     for edge in EDGES {
         let quotas = [

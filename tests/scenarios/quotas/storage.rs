@@ -128,6 +128,35 @@ async fn an_account_with_a_quota_of_zero_is_exempt_from_the_default() {
     }
 }
 
+#[tokio::test]
+async fn a_reload_changes_the_quotas_of_the_next_creation() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("trestle.toml");
+    let quota =
+        |max: u64| replace_file(&config, &format!("[quotas]\naccount_tables_max = {max}\n"));
+    quota(1);
+    let args = ["--ephemeral", "--config", config.to_str().unwrap()];
+    let world = World::of(Server::start(&args, &[])).await;
+    create_table(&world, "first").await.unwrap();
+    check_full(&create_table(&world, "second").await.unwrap_err(), "account_tables_max", 1);
+
+    quota(2);
+    world.hang_up();
+    until(async || create_table(&world, "second").await, Result::is_ok).await;
+    check_full(&create_table(&world, "third").await.unwrap_err(), "account_tables_max", 2);
+    // Below what exists: nothing is deleted, and the usage is reported.
+    quota(1);
+    world.hang_up();
+    let is_lowered = |outcome: &Result<(), CallError>| {
+        outcome.as_ref().is_err_and(|error| error.message.contains("at most 1 tables"))
+    };
+    until(async || create_table(&world, "third").await, is_lowered).await;
+    check_full(&create_table(&world, "third").await.unwrap_err(), "account_tables_max", 2);
+    quota(0);
+    world.hang_up();
+    until(async || create_table(&world, "third").await, Result::is_ok).await;
+}
+
 /// A quota of bytes, and an entity of a seventh of it.
 const BYTES: Quotas<'static> =
     &[("ACCOUNT_STORED_BYTES_MAX", "200000"), ("ACCOUNT_BLOBS_MAX", "50")];

@@ -62,6 +62,41 @@ mod tests {
     }
 
     #[test]
+    fn sizes_are_read_where_the_default_is_a_number_or_absent_and_nowhere_else() {
+        let table = |fields: &[(&str, Value)]| {
+            let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+            Value::from(ValueKind::Table(fields.collect()))
+        };
+        let size = || Value::from("2KiB");
+        let defaults = table(&[
+            ("cache_bytes", Value::from(5_u64)),
+            ("bytes_of", Value::from("a text")),
+            ("calls_max", Value::from(5_u64)),
+        ]);
+        let account = table(&[("stored_bytes_max", size()), ("tables_max", size())]);
+        let mut set = table(&[
+            ("cache_bytes", size()),
+            ("bytes_of", size()),
+            ("calls_max", size()),
+            ("burst_bytes", size()),
+            ("accounts", table(&[("acme", account)])),
+        ]);
+
+        read_sizes("limits", Some(&defaults), &mut set);
+
+        let number = || Value::from(2048_u64);
+        let account = table(&[("stored_bytes_max", number()), ("tables_max", size())]);
+        let expected = table(&[
+            ("cache_bytes", number()),
+            ("bytes_of", size()),
+            ("calls_max", size()),
+            ("burst_bytes", number()),
+            ("accounts", table(&[("acme", account)])),
+        ]);
+        assert_eq!(set, expected);
+    }
+
+    #[test]
     fn a_size_has_a_unit_of_two_or_of_ten() {
         for (text, bytes) in [
             ("128MiB", Some(128 << 20)),

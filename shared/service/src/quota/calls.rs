@@ -69,7 +69,7 @@ pub struct CallQuotas {
     /// Keyed by the process, so that no client can aim at the bucket of another.
     hasher: RandomState,
     started: Instant,
-    /// Counts calls over a quota.
+    /// Counts calls over a quota, and streams that are slowed down.
     throttled: Counter<u64>,
 }
 
@@ -154,6 +154,12 @@ impl CallMeter {
     #[must_use]
     pub fn stream_wait(&self) -> Duration {
         self.wait_for((self.rate.burst() / STREAM_RESERVE).max(1))
+    }
+
+    /// Counts a stream that is slowed down.
+    pub fn slowed(&self) {
+        let scope = KeyValue::new(semconv::THROTTLE_SCOPE, CallLimit::Bytes.label());
+        self.quotas.throttled.add(1, &[scope]);
     }
 
     fn wait_for(&self, bytes: u64) -> Duration {

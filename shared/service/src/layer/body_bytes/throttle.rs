@@ -20,11 +20,13 @@ pub(super) struct BodyThrottle {
     /// Whether it delays: that of a stream. Another body passes as a whole, and later calls wait.
     delays: bool,
     delay: Option<Pin<Box<Sleep>>>,
+    /// Whether a delay of it was counted: each body is once.
+    is_counted: bool,
 }
 
 impl BodyThrottle {
     pub(super) fn new(holder: CallHolder, delays: bool) -> Self {
-        Self { holder, delays, delay: None }
+        Self { holder, delays, delay: None, is_counted: false }
     }
 
     /// Counts bytes that pass.
@@ -47,6 +49,10 @@ impl BodyThrottle {
             let wait = meter.stream_wait();
             if wait.is_zero() {
                 return Poll::Ready(());
+            }
+            if !self.is_counted {
+                meter.slowed();
+                self.is_counted = true;
             }
             self.delay = Some(Box::pin(tokio::time::sleep(wait.min(DELAY_MAX))));
         }
