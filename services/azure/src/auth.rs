@@ -32,12 +32,24 @@ pub(crate) fn caller(
     service: &'static ServiceSpec,
     identity: &Identity,
 ) -> Result<Arc<Caller>, Denied> {
-    let (accounts, now) = (identity.accounts.now(), identity.clock.now());
+    verify(head, service, identity, (&identity.accounts.now(), identity.clock.now()))
+}
+
+/// The same for these accounts, at this time.
+///
+/// # Errors
+/// As above.
+pub(crate) fn verify(
+    head: &RequestHead,
+    service: &'static ServiceSpec,
+    identity: &Identity,
+    (accounts, now): (&AccountSet, Ticks),
+) -> Result<Arc<Caller>, Denied> {
     let mut values = head.headers.get_all(header::AUTHORIZATION).iter();
     let Some(value) = values.next() else {
         let token = token(head.uri.query().unwrap_or_default(), &head.params);
         if token.is_empty() {
-            if let Some(anonymous) = anonymous(head, service, &accounts) {
+            if let Some(anonymous) = anonymous(head, service, accounts) {
                 return Ok(Arc::new(anonymous));
             }
             let message = "the request has no credentials: a header `Authorization` or a shared \
@@ -49,14 +61,14 @@ pub(crate) fn caller(
         let named = Named { account: Some(head.account.as_str()), resource };
         let verified = &identity.verified;
         let usage = Use { now, peer: &head.peer };
-        return verified.verify(&token, named, &accounts, &usage).map_err(of_signature);
+        return verified.verify(&token, named, accounts, &usage).map_err(of_signature);
     };
     if values.next().is_some() {
         return Err(malformed("must not be repeated"));
     }
     let value = value.to_str().map_err(|_| malformed("must be visible ASCII"))?;
     let authorization = Authorization::parse(value)?;
-    signed(head, service, authorization, &accounts, now).map(Arc::new)
+    signed(head, service, authorization, accounts, now).map(Arc::new)
 }
 
 /// A caller without credentials, of a service whose containers may be open to every client, where the account allows

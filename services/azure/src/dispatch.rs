@@ -11,7 +11,8 @@ use http::{HeaderMap, HeaderValue};
 use tonic::Status;
 use tower::Service;
 use trestle_identity::{
-    credentials::Identity,
+    caller::Caller,
+    credentials::{Identity, end_when_revoked},
     public_key::{AllowedPage, RequestSource},
 };
 use trestle_service::{
@@ -42,6 +43,13 @@ impl<P: RestProtocol> Clone for RequestContext<P> {
     }
 }
 
+/// A caller with valid credentials.
+struct Admitted {
+    caller: Arc<Caller>,
+    /// The error that applies after the check of its stored access policy.
+    denied: Option<Box<Fault>>,
+}
+
 /// See the module.
 #[derive(Clone)]
 pub(crate) struct Dispatch<P> {
@@ -55,13 +63,8 @@ impl<P: RestProtocol> Dispatch<P> {
         Self { protocol, upstream, identity }
     }
 
-    /// Puts the caller on a request with valid credentials. Returns the error that applies after
-    /// the check of their stored access policy, which the service makes.
-    fn admit(
-        &self,
-        head: &RequestHead,
-        request: &mut Request,
-    ) -> Result<Option<Box<Fault>>, Fault> {
+    /// Puts the caller on a request with valid credentials. The service checks their stored access policy.
+    fn admit(&self, head: &RequestHead, request: &mut Request) -> Result<Admitted, Fault> {
         let caller = auth::caller(head, P::SIGNATURES, &self.identity).map_err(Fault::from)?;
         let source = RequestSource {
             method: &head.method,
@@ -72,8 +75,8 @@ impl<P: RestProtocol> Dispatch<P> {
         self.identity.check_public_key(&caller, &source)?;
         caller.take_share(request, self.identity.quotas.as_ref())?;
         let denied = caller.authority.denied().cloned().map(Box::new);
-        caller.insert(request);
-        Ok(denied)
+        Arc::clone(&caller).insert(request);
+        Ok(Admitted { caller, denied })
     }
 }
 
@@ -96,12 +99,17 @@ impl<P: RestProtocol> Service<Request> for Dispatch<P> {
             return Box::pin(async move { Ok(rejected(fault.into())) });
         };
         // Credentials first: without them an error must not disclose which operations exist.
-        let admitted = self.admit(&head, &mut request);
+        let is_stream = operation.as_ref().is_ok_and(|it| self.protocol.transfer(it).is_streamed);
+        // Before the accounts are read, so that no change is missed between.
+        let changes = is_stream.then(|| self.identity.accounts.subscribe());
+        let (admitted, now) = (self.admit(&head, &mut request), self.identity.clock.now());
         let denied = admitted.as_ref().err().map(|fault| fault.reason);
+        let caller = admitted.as_ref().ok().map(|admitted| Arc::clone(&admitted.caller));
+        let (identity, verified) = (self.identity.clone(), Arc::clone(&head));
         let (protocol, upstream) = (self.protocol.clone(), self.upstream.clone());
-        Box::pin(async move {
+        let answer: ResponseFuture = Box::pin(async move {
             let answered = async {
-                let denied = admitted?;
+                let denied = admitted?.denied;
                 let (parts, body) = request.into_parts();
                 let operation = operation.and_then(|operation| {
                     check_replica(&protocol, &operation, &head)?;
@@ -122,7 +130,14 @@ impl<P: RestProtocol> Service<Request> for Dispatch<P> {
                 answer.extensions_mut().insert(reason);
             }
             Ok(answer)
-        })
+        });
+        match caller.zip(changes) {
+            None => answer,
+            // One that streams may run for longer than a revocation should wait.
+            Some((caller, changes)) => end_when_revoked(answer, caller, changes, move |accounts| {
+                auth::verify(&verified, P::SIGNATURES, &identity, (accounts, now)).map(drop)
+            }),
+        }
     }
 }
 

@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_text_that_no_response_has_matches_nothing() {
         let etag = ETag(Ticks::new(0x8DE_2A1B_2C3D_4E5F).expect("in range"));
-        for text in ["", "\"\"", "\"", "a\"b", "\"0x8DE2A1B2C3D4E5F"] {
+        for text in ["", "\"\"", "\"", "a\"b", "\"0x8DE2A1B2C3D4E5F", "\"0x1\", \"0x2\""] {
             assert_eq!(ETagPattern::parse(text), None, "{text}");
         }
         for text in [
@@ -113,7 +113,6 @@ mod tests {
             "0xFFFFFFFFFFFFFFFF",
             "0x8DE2A1B2C3D4E5F0A",
             "W/\"0x8DE2A1B2C3D4E5F\"",
-            "\"0x1\", \"0x2\"",
         ] {
             let pattern = ETagPattern::parse(text).expect(text);
             assert!(pattern == ETagPattern::Foreign && !etag.matches(&pattern), "{text}");

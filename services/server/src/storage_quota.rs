@@ -179,14 +179,17 @@ pub(crate) fn observe(quotas: &StorageQuotas, meter: &Meter) {
     }
 }
 
+/// The name of the tasks that measure: one series of failures for all roles.
+const TASK: &str = "usage";
+
 /// A task that measures what accounts store in a service, at most every [`MEASURE_EVERY`], and less often where that
 /// takes long.
-pub(crate) fn measured<A>(name: &'static str, measure: impl Fn() -> A + Send + 'static) -> Task
+pub(crate) fn measured<A>(measure: impl Fn() -> A + Send + 'static) -> Task
 where
     A: Future<Output = Result<(), Fault>> + Send + 'static,
 {
     let next = Arc::new(Mutex::new(Instant::now()));
-    Task::new(name, MEASURE_EVERY, move || {
+    Task::new(TASK, MEASURE_EVERY, move || {
         let (next, began) = (Arc::clone(&next), Instant::now());
         let is_due = began >= *next.lock().unwrap_or_else(PoisonError::into_inner);
         let measured = is_due.then(&measure);

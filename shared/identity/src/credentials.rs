@@ -18,8 +18,8 @@ use std::{convert::Infallible, sync::Arc};
 use http::header::AUTHORIZATION;
 use tower::Service;
 
-pub use self::call::Call;
 use self::revoked::OpenCall;
+pub use self::{call::Call, revoked::end_when_revoked};
 use crate::{
     account::{Account, Accounts},
     caller::{Authority, Caller},

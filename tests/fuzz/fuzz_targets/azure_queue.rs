@@ -80,7 +80,7 @@ fuzz_target!(|requests: Vec<FuzzRequest>| {
     let role = QueueRole::new(QueueDeps { engine, clock: clock.clone(), random, storage });
     let identity = Identity::new(Accounts::new([Account::development()]), clock, true);
     let upstream = Upstream::local(role.server());
-    let deps = trestle_azure::EdgeDeps { upstream, identity, compresses: false, is_served: true };
+    let deps = trestle_azure::EdgeDeps { upstream, identity, compresses: false };
     let edge = trestle_azure::queues(deps, |calls| calls);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime starts").block_on(async {

@@ -111,7 +111,7 @@ fuzz_target!(|requests: Vec<FuzzRequest>| {
     let role = TableRole::new(TableDeps { engine, clock: clock.clone(), quotas, storage, meter });
     let identity = Identity::new(Accounts::new([Account::development()]), clock, true);
     let upstream = Upstream::local(role.server());
-    let deps = trestle_azure::EdgeDeps { upstream, identity, compresses: false, is_served: true };
+    let deps = trestle_azure::EdgeDeps { upstream, identity, compresses: false };
     let edge = trestle_azure::tables(deps, |calls| calls);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime starts").block_on(async {

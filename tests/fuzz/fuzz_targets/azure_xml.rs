@@ -17,6 +17,18 @@ fuzz_target!(|document: &[u8]| {
         // Metrics that are off have no further detail when they are written.
         assert_eq!(xml::write_properties(&again), written);
     }
+    if let Ok(tags) = xml::read_tags(document) {
+        let written = xml::write_tags(&tags);
+        assert_eq!(xml::read_tags(written.as_bytes()), Ok(tags));
+    }
+    if let Ok(settings) = xml::read_blob_settings(document) {
+        let written = xml::write_blob_settings(&settings);
+        let again = xml::read_blob_settings(written.as_bytes()).expect("what was written is read");
+        assert_eq!(xml::write_blob_settings(&again), written);
+    }
+    if let Ok(blocks) = xml::read_blocks(document) {
+        assert!(blocks.len() <= trestle_service::limits::BLOCKS_MAX);
+    }
     if let Ok(Some(text)) = xml::read_message(document) {
         let message = Message { body: Some(Body::Text(text.clone())), ..Message::default() };
         let written = xml::write_peeked(&[message]);

@@ -133,7 +133,7 @@ async fn errors_name_the_fields_of_the_request(world: &World) {
     let mut spec = logs.spec("");
     spec.metadata = [("1".to_owned(), String::new())].into();
     spec.access_tier = AccessTier::P10.into();
-    let etags = vec!["none".to_owned()];
+    let etags = vec!["\"open".to_owned()];
     spec.conditions = Some(BlobConditions { if_match: etags, ..Default::default() });
     let error = logs.write_with(spec, "x").await.unwrap_err();
     let mut fields = error.fields;

@@ -70,7 +70,7 @@ pub(super) async fn perform(
     }
 }
 
-/// Rejects the conditions that no container has: a write without them would not be what its client wants.
+/// Rejects the conditions that no container has: a write without them would not be what its client requires.
 fn check_conditions(operation: OnContainer, head: &RequestHead) -> Result<(), Fault> {
     let has = |name| head.headers.contains_key(name);
     let is_write = !operation.reads() && operation != OnContainer::Create;

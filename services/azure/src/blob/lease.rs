@@ -22,7 +22,7 @@ use crate::{error::RestError, grpc_call::GrpcCall, head::RequestHead, reply};
 const INFINITE: &str = "-1";
 
 /// What a request does with a lease.
-enum LeaseRequest {
+enum StatedLeaseAction {
     Acquire(proto::AcquireLease),
     Renew(proto::RenewLease),
     Change(proto::ChangeLease),
@@ -34,16 +34,16 @@ enum LeaseRequest {
 macro_rules! action_of {
     ($module:ident, $action:expr) => {
         match $action {
-            LeaseRequest::Acquire(action) => proto::$module::Action::Acquire(action),
-            LeaseRequest::Renew(action) => proto::$module::Action::Renew(action),
-            LeaseRequest::Change(action) => proto::$module::Action::Change(action),
-            LeaseRequest::Release(action) => proto::$module::Action::Release(action),
-            LeaseRequest::Break(action) => proto::$module::Action::Break(action),
+            StatedLeaseAction::Acquire(action) => proto::$module::Action::Acquire(action),
+            StatedLeaseAction::Renew(action) => proto::$module::Action::Renew(action),
+            StatedLeaseAction::Change(action) => proto::$module::Action::Change(action),
+            StatedLeaseAction::Release(action) => proto::$module::Action::Release(action),
+            StatedLeaseAction::Break(action) => proto::$module::Action::Break(action),
         }
     };
 }
 
-impl LeaseRequest {
+impl StatedLeaseAction {
     /// The action of a request.
     ///
     /// # Errors
@@ -118,9 +118,9 @@ pub(super) async fn on_blob(
         let reason = trestle_service::fault::Reason::InvalidQueryParameterValue;
         return Err(RestError::of_parameter(reason, "snapshot", value, rule));
     }
-    let action = LeaseRequest::of(head)?;
+    let action = StatedLeaseAction::of(head)?;
     let status = action.status();
-    let is_break = matches!(action, LeaseRequest::Break(_));
+    let is_break = matches!(action, StatedLeaseAction::Break(_));
     // The id of the lease is part of the action, and no condition.
     let of_action = |conditions| proto::BlobConditions { lease_id: String::new(), ..conditions };
     let request = proto::LeaseBlobRequest {
@@ -144,9 +144,9 @@ pub(super) async fn on_container(
     head: &RequestHead,
     call: GrpcCall,
 ) -> Result<Response<Body>, RestError> {
-    let action = LeaseRequest::of(head)?;
+    let action = StatedLeaseAction::of(head)?;
     let status = action.status();
-    let is_break = matches!(action, LeaseRequest::Break(_));
+    let is_break = matches!(action, StatedLeaseAction::Break(_));
     let of_action =
         |conditions| proto::ContainerConditions { lease_id: String::new(), ..conditions };
     let request = proto::LeaseContainerRequest {

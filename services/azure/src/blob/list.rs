@@ -63,7 +63,7 @@ pub(super) async fn containers(
     };
     let method = OnBlobAccount::ListContainers.path();
     let response: proto::ListContainersResponse = call.unary(method, &request).await?;
-    Ok(xml_answer(xml::write_containers(&xml::ContainerPage {
+    Ok(xml_answer(xml::write_containers(&xml::ContainersDocument {
         echo: echo(head, max_results),
         has_metadata: request.include_metadata,
         containers: &response.containers,
@@ -114,7 +114,7 @@ pub(super) async fn blobs(
         delimiter: some(head, "delimiter"),
         ..echo(head, max_results)
     };
-    Ok(xml_answer(xml::write_blobs(&xml::BlobPage {
+    Ok(xml_answer(xml::write_blobs(&xml::BlobsDocument {
         echo: of_blobs,
         has_metadata: request.include_metadata,
         has_copies: includes(head, "copy"),
@@ -143,7 +143,7 @@ pub(super) async fn find(
     };
     let method = OnContainer::FindBlobs.path();
     let response: proto::FindBlobsResponse = call.unary(method, &request).await?;
-    Ok(xml_answer(xml::write_found(&xml::FoundPage {
+    Ok(xml_answer(xml::write_found(&xml::FoundDocument {
         echo: Echo { endpoint: &head.base, max_results, ..Echo::default() },
         filter,
         blobs: &response.blobs,

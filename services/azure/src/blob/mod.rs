@@ -1,8 +1,8 @@
 //! The protocol of blobs: headers and bytes in and out, and XML for lists.
 //!
 //! `route` determines the operation of a request; `account`, `containers`, `list`, `read`, `write`, `change`, `lease`,
-//! `blocks`, `pages` and `copy` make its call and write the response. `header`, `conditions` and `properties` translate headers;
-//! `upload` makes messages of a body. `batch` takes a request for several.
+//! `blocks`, `pages` and `copy` make its call and write the response. `header`, `conditions` and `properties` translate
+//! headers; `upload` makes messages of a body. `batch` performs several requests.
 
 mod account;
 mod batch;

@@ -100,7 +100,8 @@ fn check_implemented(head: &RequestHead) -> Result<(), RestError> {
     }
 }
 
-/// Rejects a header with bytes beyond ASCII, which would count as absent, so that a condition would not apply; metadata has an error of its own.
+/// Rejects a header with bytes beyond ASCII, which would count as absent, so that a condition would not apply; metadata
+/// has an error of its own.
 fn check_texts(head: &RequestHead) -> Result<(), RestError> {
     let is_own = |name: &str| {
         let is_stored = name.starts_with("content-") || name == "cache-control";

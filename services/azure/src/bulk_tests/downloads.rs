@@ -44,6 +44,28 @@ async fn a_download_is_cut_off_when_the_service_fails_half_way() {
 }
 
 #[tokio::test]
+async fn a_transfer_ends_when_its_account_is_removed_and_goes_on_with_a_further_key() {
+    let flow = Flow::default();
+    let accounts = Accounts::new([Account::development()]);
+    let frame = frame_of(Behaviour::Serve(LARGE), &flow, accounts.clone());
+    let mut body = download(&frame).await.into_body();
+    let first = body.frame().await.expect("a frame").expect("data");
+    assert!(first.data_ref().is_some_and(|data| !data.is_empty()));
+
+    accounts.replace([Account::development()].into_iter().collect());
+    assert!(body.frame().await.expect("a frame").is_ok(), "the key remains");
+    accounts.replace(std::iter::empty().collect());
+
+    let mut last = Ok(());
+    while let Some(frame) = body.frame().await {
+        last = frame.map(drop);
+    }
+    let error = last.expect_err("the rest is cut off");
+    assert!(error.message().contains("the account was removed"), "{error:?}");
+    assert!(flow.sent() < LARGE, "{}", flow.sent());
+}
+
+#[tokio::test]
 async fn a_client_that_disconnects_stops_the_service() {
     let flow = Flow::default();
     let frame = frame(Behaviour::Serve(LARGE), &flow);

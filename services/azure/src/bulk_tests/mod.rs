@@ -111,9 +111,13 @@ impl Flow {
 /// The HTTP edge of a service with this behaviour, behind the layers of a gateway that admits four
 /// calls.
 fn frame(behaviour: Behaviour, flow: &Flow) -> CallService {
+    frame_of(behaviour, flow, Accounts::new([Account::development()]))
+}
+
+/// The same for these accounts.
+fn frame_of(behaviour: Behaviour, flow: &Flow, accounts: Accounts) -> CallService {
     let upstream = Upstream::local(service::service(behaviour, flow.clone()));
     let now = Ticks::from_unix(1_795_262_400, 0).expect("in range");
-    let accounts = Accounts::new([Account::development()]);
     let identity = Identity::new(accounts, Arc::new(ManualClock::new(now)), false);
     let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET);
     let methods = methods.expect("the build wrote the descriptors");

@@ -22,7 +22,7 @@ const ENCODED: &AsciiSet = &CONTROLS.add(b'%').add(b' ').add(b'"').add(b'<').add
 
 /// The content of a listing of blobs.
 #[derive(Debug, Clone, Copy)]
-pub struct BlobPage<'a> {
+pub struct BlobsDocument<'a> {
     /// What it repeats of the request.
     pub echo: Echo<'a>,
     /// Whether metadata was requested.
@@ -39,7 +39,7 @@ pub struct BlobPage<'a> {
 
 /// The response to a listing of blobs.
 #[must_use]
-pub fn write_blobs(listing: &BlobPage<'_>) -> String {
+pub fn write_blobs(listing: &BlobsDocument<'_>) -> String {
     write_page(&listing.echo, listing.next_marker, |writer| {
         writer.element("Blobs", |writer| {
             for item in listing.items {
@@ -66,7 +66,7 @@ fn write_name(writer: &mut XmlWriter, name: &str) {
     }
 }
 
-fn write_blob(writer: &mut XmlWriter, blob: &Blob, listing: &BlobPage<'_>) {
+fn write_blob(writer: &mut XmlWriter, blob: &Blob, listing: &BlobsDocument<'_>) {
     write_name(writer, &blob.name);
     if blob.delete_time.is_some() {
         writer.value("Deleted", &true);
@@ -170,7 +170,7 @@ fn write_tags(writer: &mut XmlWriter, tags: &HashMap<String, String>) {
 
 /// The blobs that a search found.
 #[derive(Debug, Clone, Copy)]
-pub struct FoundPage<'a> {
+pub struct FoundDocument<'a> {
     /// What it repeats of the request.
     pub echo: Echo<'a>,
     /// The expression.
@@ -183,7 +183,7 @@ pub struct FoundPage<'a> {
 
 /// The response to a search by tags.
 #[must_use]
-pub fn write_found(listing: &FoundPage<'_>) -> String {
+pub fn write_found(listing: &FoundDocument<'_>) -> String {
     write_page(&listing.echo, listing.next_marker, |writer| {
         writer.text("Where", listing.filter);
         writer.element("Blobs", |writer| {

@@ -11,7 +11,7 @@ use crate::date::http_date;
 
 /// The content of a listing of containers.
 #[derive(Debug, Clone, Copy)]
-pub struct ContainerPage<'a> {
+pub struct ContainersDocument<'a> {
     /// What it repeats of the request.
     pub echo: Echo<'a>,
     /// Whether metadata was requested.
@@ -24,7 +24,7 @@ pub struct ContainerPage<'a> {
 
 /// The response to a listing of containers.
 #[must_use]
-pub fn write_containers(listing: &ContainerPage<'_>) -> String {
+pub fn write_containers(listing: &ContainersDocument<'_>) -> String {
     write_page(&listing.echo, listing.next_marker, |writer| {
         writer.element("Containers", |writer| {
             for container in listing.containers {

@@ -23,9 +23,9 @@ mod write;
 
 pub use self::{
     blob_settings::{BlobSettings, read_blob_settings, write_blob_settings},
-    blobs::{BlobPage, FoundPage, write_blobs, write_found},
+    blobs::{BlobsDocument, FoundDocument, write_blobs, write_found},
     blocks::{BlockLists, read_blocks, write_block_lists},
-    containers::{ContainerPage, write_containers},
+    containers::{ContainersDocument, write_containers},
     listing::Echo,
     messages::{read_message, write_deliveries, write_peeked, write_sent},
     pages::write_page_ranges,

@@ -104,11 +104,11 @@ fn tasks(blob: &BlobRole, log: &LogRole, meter: &Meter) -> Vec<Task> {
         let blob = counted.clone();
         Box::pin(async move { blob.count_containers(containers_max).await })
     });
-    let usage = storage_quota::measured("blob-usage", move || {
+    let usage = storage_quota::measured(move || {
         let blob = measured_blobs.clone();
         async move { blob.measure().await }
     });
-    let log_usage = storage_quota::measured("log-usage", move || {
+    let log_usage = storage_quota::measured(move || {
         let log = measured_logs.clone();
         async move { log.measure().await }
     });

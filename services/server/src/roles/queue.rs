@@ -51,7 +51,7 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
         async move { queue.expire().await.map(|()| false).map_err(Into::into) }
     });
     let measured = queue.clone();
-    let usage = storage_quota::measured("queue-usage", move || {
+    let usage = storage_quota::measured(move || {
         let queue = measured.clone();
         async move { queue.measure().await }
     });

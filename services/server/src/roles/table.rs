@@ -58,7 +58,7 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
         Box::pin(async move { table.count_tables(tables_max).await })
     });
     let measured = table.clone();
-    let measure = storage_quota::measured("table-usage", move || {
+    let measure = storage_quota::measured(move || {
         let table = measured.clone();
         async move { table.measure().await }
     });

@@ -9,7 +9,7 @@ use tonic::{Request, body::Body, client::Grpc};
 use tower::service_fn;
 use trestle::{
     compose::{Node, NodeDeps, compose},
-    roles::{BLOB, Build, BuiltRole, GATEWAY, QUEUE, RoleSpec, TABLE},
+    roles::{Build, BuiltRole, GATEWAY, QUEUE, RoleSpec, TABLE},
     running::{Listeners, Running},
     settings::Settings,
 };
@@ -73,9 +73,8 @@ async fn serves_a_new_role_in_a_process_with_every_role() {
     let (node, _) = node(&[GATEWAY, TABLE, QUEUE, ECHO], &[]).await;
 
     assert_eq!(echoed(&node).await, "hello");
-    // That of blobs responds with errors, also without blobs.
     let edges: Vec<_> = node.azure.iter().map(|edge| edge.role).collect();
-    assert_eq!(edges, [TABLE.name, QUEUE.name, BLOB.name]);
+    assert_eq!(edges, [TABLE.name, QUEUE.name]);
 }
 
 #[tokio::test]

@@ -85,7 +85,7 @@ impl Accounts {
 
     /// Reports each replacement from now on.
     #[must_use]
-    pub(crate) fn subscribe(&self) -> watch::Receiver<Arc<AccountSet>> {
+    pub fn subscribe(&self) -> watch::Receiver<Arc<AccountSet>> {
         self.current.subscribe()
     }
 

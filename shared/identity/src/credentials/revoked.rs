@@ -14,11 +14,13 @@ use super::Call;
 use crate::{
     account::AccountSet,
     caller::{ACCOUNT, Authority, Caller},
-    ending::End,
+    ending::{End, end_call},
     sas::{Denied, VerifiedTokens},
     spec::SERVICES,
 };
-use trestle_service::{clock::Ticks, fault::Fault, peer::Peer, upstream::kind::kind_of};
+use trestle_service::{
+    clock::Ticks, fault::Fault, layer::ResponseFuture, peer::Peer, upstream::kind::kind_of,
+};
 
 /// The credentials of a call, kept while the call runs.
 pub(super) struct OpenCall {
@@ -59,17 +61,9 @@ impl OpenCall {
     }
 
     /// Completes when `accounts`, which were subscribed to before the authentication, revoke the credentials.
-    pub(super) fn end(self, mut accounts: watch::Receiver<Arc<AccountSet>>) -> End {
-        Box::pin(async move {
-            while accounts.changed().await.is_ok() {
-                let current = Arc::clone(&accounts.borrow());
-                if let Err(denied) = self.check(&current) {
-                    return revoked(&denied, &self.caller, &current);
-                }
-            }
-            // The accounts of the process do not change any more.
-            pending().await
-        })
+    pub(super) fn end(self, accounts: watch::Receiver<Arc<AccountSet>>) -> End {
+        let caller = Arc::clone(&self.caller);
+        end(caller, accounts, move |accounts| self.check(accounts))
     }
 
     fn check(&self, accounts: &AccountSet) -> Result<(), Denied> {
@@ -78,6 +72,35 @@ impl OpenCall {
         let call = Call { headers, peer, is_open: *is_open, allows_plaintext_keys: true, path };
         call.caller(accounts, &self.verified, self.now).map(drop)
     }
+}
+
+/// Completes when `accounts` change so that `check` rejects the credentials of a caller.
+fn end(
+    caller: Arc<Caller>,
+    mut accounts: watch::Receiver<Arc<AccountSet>>,
+    check: impl Fn(&AccountSet) -> Result<(), Denied> + Send + 'static,
+) -> End {
+    Box::pin(async move {
+        while accounts.changed().await.is_ok() {
+            let current = Arc::clone(&accounts.borrow());
+            if let Err(denied) = check(&current) {
+                return revoked(&denied, &caller, &current);
+            }
+        }
+        // The accounts of the process do not change any more.
+        pending().await
+    })
+}
+
+/// The response of a call of another protocol, which ends when `accounts` change so that `check` rejects its
+/// credentials. They are subscribed to before the authentication, so that no change is missed between.
+pub fn end_when_revoked(
+    answer: ResponseFuture,
+    caller: Arc<Caller>,
+    accounts: watch::Receiver<Arc<AccountSet>>,
+    check: impl Fn(&AccountSet) -> Result<(), Denied> + Send + 'static,
+) -> ResponseFuture {
+    end_call(answer, end(caller, accounts, check))
 }
 
 /// The headers that credentials are read from.
