@@ -99,23 +99,31 @@ fn named(path: &str, params: &Params, service: &'static ServiceSpec) -> Option<N
     service.name_field.is_none().then(named)
 }
 
-/// The authorization of the signature in the URL of the source of a copy, which has this query, and this path after the
-/// account; none where it has no signature.
+/// The URL of the source of a copy, in the account of the request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SignedUrl<'a> {
+    /// The path after the account, as it was sent.
+    pub(crate) path: &'a str,
+    /// The query, as it was sent.
+    pub(crate) query: &'a str,
+}
+
+/// The authorization of the signature in the URL of the source of a copy; none where it has no signature.
 ///
 /// # Errors
 /// Why the signature is invalid.
 pub(crate) fn of_source(
-    (path, query): (&str, &str),
+    url: SignedUrl<'_>,
     head: &RequestHead,
     service: &'static ServiceSpec,
     identity: &Identity,
 ) -> Result<Option<Authority>, Fault> {
-    let params = Params::parse(query)?;
-    let token = token(query, &params);
+    let params = Params::parse(url.query)?;
+    let token = token(url.query, &params);
     if token.is_empty() {
         return Ok(None);
     }
-    let resource = named(path, &params, service);
+    let resource = named(url.path, &params, service);
     let named = Named { account: Some(head.account.as_str()), resource };
     let usage = Use { now: identity.clock.now(), peer: &head.peer };
     let verified = identity.verified.verify(&token, named, &identity.accounts.now(), &usage);

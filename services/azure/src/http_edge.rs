@@ -296,6 +296,12 @@ impl<P: RestProtocol> Service<Request> for HttpEdge<P> {
             // Over HTTP/1 the listener omits it, and over HTTP/2 it would break the rule.
             if is_head {
                 *answer.body_mut() = Body::empty();
+                if !answer.status().is_success() {
+                    // They would announce a document that clients then try to read.
+                    let headers = answer.headers_mut();
+                    headers.remove(header::CONTENT_TYPE);
+                    headers.remove(header::CONTENT_LENGTH);
+                }
             }
             // Also if the outcome is unknown, as after a server error.
             if let Some(head) = head.filter(|_| sets_rules && !answer.status().is_client_error()) {

@@ -2,6 +2,13 @@
 
 /// The name of a field; none where it is the same.
 pub(super) fn name(field: &str) -> Option<String> {
+    // What the first message of an upload has is the request itself.
+    let own = field.strip_prefix("spec.").map(str::to_owned);
+    let field = field.strip_prefix("spec.").unwrap_or(field);
+    of_request(field).or(own)
+}
+
+fn of_request(field: &str) -> Option<String> {
     let last = field.rsplit('.').next()?;
     let source = if field.starts_with("source_conditions.") { "x-ms-source-" } else { "" };
     let name = match last.split('[').next()? {
@@ -57,6 +64,8 @@ mod tests {
             ("conditions.if_match[0]", "if-match"),
             ("source_conditions.if_none_match", "x-ms-source-if-none-match"),
             ("conditions.lease_id", "x-ms-lease-id"),
+            ("spec.conditions.lease_id", "x-ms-lease-id"),
+            ("spec.container", "container"),
             ("acquire.duration", "x-ms-lease-duration"),
             ("properties.content_type", "x-ms-blob-content-type"),
             ("range.offset", "range"),

@@ -59,7 +59,7 @@ pub(super) async fn get(
         snapshot: param(head, "snapshot"),
         version_id: param(head, "versionid"),
     };
-    let (again, has_overrides) = (call.again(), signs_headers(&call));
+    let (again, signed) = (call.again(), signed_headers(&call, head));
     let method = OnBlob::Get.path();
     let opened = async {
         let mut messages =
@@ -91,7 +91,7 @@ pub(super) async fn get(
             answer
         }
     };
-    set_headers(&mut answer, &blob, head, (false, has_overrides));
+    set_headers(&mut answer, &blob, signed, false);
     let headers = answer.headers_mut();
     if let Some(range) = &first.range {
         let end = range.offset.saturating_add(length).saturating_sub(1);
@@ -112,14 +112,14 @@ pub(super) async fn properties(
     head: &RequestHead,
     call: GrpcCall,
 ) -> Result<Response<Body>, RestError> {
-    let has_overrides = signs_headers(&call);
+    let signed = signed_headers(&call, head);
     let found = get_blob(path, head, call).await?;
     let blob = found.blob.unwrap_or_default();
     if found.not_modified {
         return Ok(not_modified(&blob));
     }
     let mut answer = reply::empty(StatusCode::OK);
-    set_headers(&mut answer, &blob, head, (true, has_overrides));
+    set_headers(&mut answer, &blob, signed, true);
     let headers = answer.headers_mut();
     headers.insert(header::CONTENT_LENGTH, blob.size.into());
     properties::set_md5(headers, &blob, false);
@@ -173,30 +173,24 @@ pub(super) fn not_modified(blob: &proto::Blob) -> Response<Body> {
     answer
 }
 
-/// Whether the credentials of a call cover the headers of its response: only the signature for a resource does. With
-/// any other one a third party could add them to a link.
-fn signs_headers(call: &GrpcCall) -> bool {
+/// The headers of a response that the credentials of its call state. Only the signature for a resource covers them: to
+/// a link with any other one a third party could add them.
+fn signed_headers(call: &GrpcCall, head: &RequestHead) -> HeaderMap {
+    let mut signed = HeaderMap::new();
     let caller = Caller::in_process(&call.extensions);
-    caller.is_some_and(|caller| matches!(caller.authority, Authority::Resource(_)))
-}
-
-/// The headers of a read.
-fn set_headers(
-    answer: &mut Response<Body>,
-    blob: &proto::Blob,
-    head: &RequestHead,
-    (is_whole, has_overrides): (bool, bool),
-) {
-    write_metadata(&blob.metadata, answer);
-    let headers = answer.headers_mut();
-    properties::set_blob(headers, blob, is_whole);
-    if has_overrides {
+    if caller.is_some_and(|caller| matches!(caller.authority, Authority::Resource(_))) {
         for (name, header) in OVERRIDES {
-            if let Some(value) = head.params.get(name) {
-                names::set_some(headers, header, value);
-            }
+            names::set_some(&mut signed, header, head.params.get(name).unwrap_or_default());
         }
     }
+    signed
+}
+
+/// The headers of a read, some of them those that its credentials state.
+fn set_headers(answer: &mut Response<Body>, blob: &proto::Blob, signed: HeaderMap, is_whole: bool) {
+    write_metadata(&blob.metadata, answer);
+    properties::set_blob(answer.headers_mut(), blob, is_whole);
+    answer.headers_mut().extend(signed);
 }
 
 /// The error of a read, with the size of the blob where the range is beyond it.

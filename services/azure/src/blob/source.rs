@@ -59,8 +59,8 @@ impl SourceUrl {
             return Ok(call);
         };
         let Some(address) = own_address(&uri, head) else { return Ok(call) };
-        let named = (address.path, uri.query().unwrap_or_default());
-        let source = auth::of_source(named, head, &BLOB, identity).map_err(|fault| {
+        let url = auth::SignedUrl { path: address.path, query: uri.query().unwrap_or_default() };
+        let source = auth::of_source(url, head, &BLOB, identity).map_err(|fault| {
             let message = format!("the signature of the copy source: {}", fault.message);
             Fault::new(Reason::AuthorizationFailure, message)
         })?;

@@ -19,7 +19,7 @@ const MEANINGLESS: [&str; 6] = ["sr", "rscc", "rscd", "rsce", "rscl", "rsct"];
 pub enum Scope {
     /// A whole account.
     Account {
-        /// Letters of [`ACCOUNT_SERVICES`].
+        /// Letters of services: those that each [`ServiceSpec`] has, and `f` for files.
         services: String,
         /// Letters of `sco`.
         resource_types: String,
