@@ -214,12 +214,22 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, CliError> {
 fn replace(path: &Path, record: &impl Serialize) -> Result<(), CliError> {
     let part = files::with_suffix(path, "~");
     let write = || -> io::Result<()> {
-        let mut file = File::create(&part)?;
+        let mut file = created(&part)?;
         file.write_all(&serde_json::to_vec(record)?)?;
         file.sync_data()?;
         fs::rename(&part, path)
     };
     write().map_err(CliError::file(files::cannot("write", path)))
+}
+
+/// A new file, in place of what a command that was interrupted left. A link of this name is removed and not followed:
+/// in a folder of others it may lead to any file of the user.
+fn created(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    File::create_new(path)
 }
 
 #[cfg(test)]

@@ -268,3 +268,21 @@ async fn a_checkpoint_is_due_half_a_second_after_its_last_save() {
     tokio::time::advance(SAVE_EVERY / 2).await;
     assert!(!checkpoint.is_due());
 }
+
+#[cfg(unix)]
+#[test]
+fn a_link_at_the_name_of_the_part_is_not_followed() {
+    let folder = SourceFolder::new();
+    let (victim, part) = (folder.0.path().join("victim"), folder.0.path().join("checkpoint~"));
+    fs::write(&victim, "kept").unwrap();
+    std::os::unix::fs::symlink(&victim, &part).unwrap();
+
+    folder.checkpoint(5).save().unwrap();
+
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
+    assert!(!part.exists() && folder.path().exists());
+    // What an interrupted command left is replaced.
+    fs::write(&part, "half of a checkpoi").unwrap();
+    folder.checkpoint(6).save().unwrap();
+    assert!(fs::read_to_string(folder.path()).unwrap().contains("6"));
+}
