@@ -58,10 +58,7 @@ pub(crate) fn verify(
             return Err(Denied::new(Check::Form, reason, message));
         }
         let resource = named(&head.path, &head.params, service);
-        let named = Named { account: Some(head.account.as_str()), resource };
-        let verified = &identity.verified;
-        let usage = Use { now, peer: &head.peer };
-        return verified.verify(&token, named, accounts, &usage).map_err(of_signature);
+        return by_token(&token, resource, head, identity, (accounts, now));
     };
     if values.next().is_some() {
         return Err(malformed("must not be repeated"));
@@ -69,6 +66,19 @@ pub(crate) fn verify(
     let value = value.to_str().map_err(|_| malformed("must be visible ASCII"))?;
     let authorization = Authorization::parse(value)?;
     signed(head, service, authorization, accounts, now).map(Arc::new)
+}
+
+/// The caller of a request by a shared access signature.
+fn by_token(
+    token: &str,
+    resource: Option<NamedResource>,
+    head: &RequestHead,
+    identity: &Identity,
+    (accounts, now): (&AccountSet, Ticks),
+) -> Result<Arc<Caller>, Denied> {
+    let named = Named { account: Some(head.account.as_str()), resource };
+    let usage = Use { now, peer: &head.peer };
+    identity.verified.verify(token, named, accounts, &usage).map_err(of_signature)
 }
 
 /// A caller without credentials, of a service whose containers may be open to every client, where the account allows
@@ -86,17 +96,18 @@ fn anonymous(
 
 /// The resource of a signature by the address of the request, if the signature does not contain it.
 fn named(path: &str, params: &Params, service: &'static ServiceSpec) -> Option<NamedResource> {
+    if service.name_field.is_some() {
+        return None;
+    }
     // Without a name no signature for a resource matches, and it is rejected as a wrong one.
-    let first = |path: &str| path.split('/').next().unwrap_or_default().to_owned();
     let name = match service.has_paths {
         true => blob::resource(path, params).unwrap_or_default(),
-        false => first(path.trim_start_matches('/')),
+        false => path.trim_start_matches('/').split('/').next().unwrap_or_default().to_owned(),
     };
     let parameter = |names: &[&str]| names.iter().find_map(|name| params.get(name));
     let fields = service.fields.iter();
     let fields = fields.filter_map(|field| Some((field.name, parameter(field.of_request)?)));
-    let named = || NamedResource { service, name: name.clone(), fields: fields.collect() };
-    service.name_field.is_none().then(named)
+    Some(NamedResource { service, name, fields: fields.collect() })
 }
 
 /// The URL of the source of a copy, in the account of the request.
@@ -124,10 +135,8 @@ pub(crate) fn of_source(
         return Ok(None);
     }
     let resource = named(url.path, &params, service);
-    let named = Named { account: Some(head.account.as_str()), resource };
-    let usage = Use { now: identity.clock.now(), peer: &head.peer };
-    let verified = identity.verified.verify(&token, named, &identity.accounts.now(), &usage);
-    let source = verified.map_err(of_signature)?;
+    let at = (&*identity.accounts.now(), identity.clock.now());
+    let source = by_token(&token, resource, head, identity, at)?;
     match source.authority.denied() {
         Some(denied) => Err(denied.clone()),
         None => Ok(Some(source.authority.clone())),

@@ -102,10 +102,10 @@ impl<P: RestProtocol> Service<Request> for Dispatch<P> {
         let is_stream = operation.as_ref().is_ok_and(|it| self.protocol.transfer(it).is_streamed);
         // Before the accounts are read, so that no change is missed between.
         let changes = is_stream.then(|| self.identity.accounts.subscribe());
-        let (admitted, now) = (self.admit(&head, &mut request), self.identity.clock.now());
+        let admitted = self.admit(&head, &mut request);
         let denied = admitted.as_ref().err().map(|fault| fault.reason);
         let caller = admitted.as_ref().ok().map(|admitted| Arc::clone(&admitted.caller));
-        let (identity, verified) = (self.identity.clone(), Arc::clone(&head));
+        let opened = Arc::clone(&head);
         let (protocol, upstream) = (self.protocol.clone(), self.upstream.clone());
         let answer: ResponseFuture = Box::pin(async move {
             let answered = async {
@@ -134,9 +134,12 @@ impl<P: RestProtocol> Service<Request> for Dispatch<P> {
         match caller.zip(changes) {
             None => answer,
             // One that streams may run for longer than a revocation should wait.
-            Some((caller, changes)) => end_when_revoked(answer, caller, changes, move |accounts| {
-                auth::verify(&verified, P::SIGNATURES, &identity, (accounts, now)).map(drop)
-            }),
+            Some((caller, changes)) => {
+                let (identity, now) = (self.identity.clone(), self.identity.clock.now());
+                end_when_revoked(answer, caller, changes, move |accounts| {
+                    auth::verify(&opened, P::SIGNATURES, &identity, (accounts, now)).map(drop)
+                })
+            }
         }
     }
 }

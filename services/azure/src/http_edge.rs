@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use tonic::{Code, Status, body::Body};
 use tower::{Service, ServiceExt as _};
 use trestle_identity::public_key::AllowedPage;
@@ -27,6 +27,7 @@ use trestle_service::{
 };
 
 use crate::{
+    blob::BLOB_TYPE,
     date::http_date,
     dispatch::{RequestContext, counted, rejected},
     drain::DrainableBody,
@@ -34,16 +35,10 @@ use crate::{
     head::{CLIENT_REQUEST_ID, RequestHead},
     params::Params,
     protocol::RestProtocol,
-    reply::{self, Rendered},
+    reply::{self, ERROR_CODE, REQUEST_ID, Rendered},
     version::{self, VERSION},
 };
 
-/// The id of a request, on responses.
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
-/// The error code of a response.
-const ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");
-/// The type of a blob, on each response that is one.
-const BLOB_TYPE: HeaderName = HeaderName::from_static("x-ms-blob-type");
 /// The method of every service that changes the CORS rules.
 const SET_RULES: &str = "/SetServiceProperties";
 /// The challenge of a request without credentials. Shared access signatures have no scheme of HTTP.
@@ -109,7 +104,9 @@ impl<P: RestProtocol> EdgeState<P> {
             operation.as_ref().is_ok_and(|operation| self.protocol.transfer(operation).is_streamed);
         let mut headers = trace_headers(&head.headers);
         // One that streams has no end that a client can foresee: it ends where no more bytes arrive.
-        if let Ok(Some(limit)) = limit.clone().map(|limit| limit.filter(|_| !is_stream)) {
+        if let Ok(Some(limit)) = limit
+            && !is_stream
+        {
             let text = format!("{}S", limit.as_secs());
             headers.insert("grpc-timeout", text.parse().expect("digits and a letter"));
         }

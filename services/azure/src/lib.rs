@@ -37,6 +37,7 @@ mod reply;
 mod request_body;
 mod streaming;
 pub mod table;
+mod unrouted;
 mod version;
 pub mod xml;
 

@@ -1,9 +1,14 @@
 //! Responses: their common parts.
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
 use tonic::{Status, body::Body};
+
+/// The id of a request, on responses.
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
+/// The error code of a response.
+pub(crate) const ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");
 
 /// In the extensions of a response: the operation failed though the status is success, as with a
 /// transaction. For the metrics.

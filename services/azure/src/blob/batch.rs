@@ -26,7 +26,7 @@ use crate::{
     error::{ErrorResponse, RestError, document},
     grpc_call::GrpcCall,
     head::RequestHead,
-    reply,
+    reply::{self, ERROR_CODE, REQUEST_ID},
     request_body::RequestBody,
     table::batch::{embedded, multipart},
     version,
@@ -169,8 +169,6 @@ async fn part(
     written(answer, request.content_id.as_ref(), outer, &id).await
 }
 
-const ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");
-
 /// The call of a request, for the caller that its credentials authenticate.
 fn authorized(
     protocol: &BlobProtocol,
@@ -213,7 +211,7 @@ async fn written(
     let mut headers: HeaderMap = parts.headers;
     let version = version::negotiated(&outer.headers, Some(&outer.params));
     headers.insert(version::VERSION, version);
-    super::header::set(&mut headers, HeaderName::from_static("x-ms-request-id"), id);
+    super::header::set(&mut headers, REQUEST_ID, id);
     for (name, value) in &headers {
         if let Ok(value) = value.to_str() {
             let _ = write!(head, "{name}: {value}\r\n");

@@ -208,6 +208,13 @@ pub(super) fn set_some(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     }
 }
 
+/// The CRC-64/NVME of bytes.
+pub(super) fn crc64_of(bytes: &[u8]) -> u64 {
+    let mut digest = crc64fast_nvme::Digest::new();
+    digest.write(bytes);
+    digest.sum64()
+}
+
 /// A CRC-64 as headers have it.
 pub(super) fn crc64_text(crc64: u64) -> String {
     STANDARD.encode(crc64.to_le_bytes())

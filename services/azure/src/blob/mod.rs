@@ -38,7 +38,7 @@ use trestle_identity::{
 };
 use trestle_service::clock::Clock;
 
-pub(crate) use self::route::resource;
+pub(crate) use self::{header::BLOB_TYPE, route::resource};
 use self::{
     operation::{BlobOperation, BlobPath, DataFrom, OnBlob, OnBlobAccount, OnContainer, PutKind},
     source::SourceUrl,
@@ -153,6 +153,10 @@ async fn on_blob(
         OnBlob::Copy => copy::copy(path, head, call).await,
         OnBlob::AbortCopy => copy::abort(path, head, call).await,
         OnBlob::Lease => lease::on_blob(path, head, call).await,
+        OnBlob::CommitBlocks => {
+            let body = body.collect().await?;
+            blocks::commit(path, head, &body, call).await
+        }
         other => {
             let body = body.collect().await?;
             upload::check_body(head, &body)?;
@@ -172,7 +176,6 @@ async fn with_document(
     match operation {
         OnBlob::Put(PutKind::Append) => write::create_append(path, head, body, call).await,
         OnBlob::Put(_) => pages::create(path, head, body, call).await,
-        OnBlob::CommitBlocks => blocks::commit(path, head, body, call).await,
         OnBlob::GetBlockList => blocks::list(path, head, call).await,
         OnBlob::Seal => write::seal(path, head, call).await,
         OnBlob::ClearPages => pages::clear(path, head, call).await,

@@ -10,19 +10,18 @@ use trestle_service::fault::{Fault, Reason, quoted};
 use super::header::{
     self as names, ACCESS_TIER, BLOB_CACHE_CONTROL, BLOB_CONTENT_DISPOSITION,
     BLOB_CONTENT_ENCODING, BLOB_CONTENT_LANGUAGE, BLOB_CONTENT_MD5, BLOB_CONTENT_TYPE, BLOB_SEALED,
-    BLOB_SEQUENCE_NUMBER, BLOB_TYPE, BLOCK_COUNT, CONTENT_MD5, COPY_ID, COPY_STATUS, CREATION_TIME,
-    IS_CURRENT_VERSION, LEASE_DURATION, LEASE_STATE, LEASE_STATUS, SERVER_ENCRYPTED, TAG_COUNT,
-    TAGS, VERSION_ID, md5_text, set, set_some,
+    BLOB_SEQUENCE_NUMBER, BLOB_TYPE, BLOCK_COUNT, CONTENT_MD5, COPY_ID, COPY_SOURCE, COPY_STATUS,
+    CREATION_TIME, IS_CURRENT_VERSION, LEASE_DURATION, LEASE_STATE, LEASE_STATUS, SERVER_ENCRYPTED,
+    TAG_COUNT, TAGS, VERSION_ID, md5_text, set, set_some,
 };
 use crate::{
     date::http_date,
     head::RequestHead,
-    xml::{blob_type, lease_words, tier_name},
+    xml::{blob_type, content_type, lease_words, tier_name},
 };
 
 const COPY_COMPLETION_TIME: HeaderName = HeaderName::from_static("x-ms-copy-completion-time");
 const COPY_PROGRESS: HeaderName = HeaderName::from_static("x-ms-copy-progress");
-const COPY_SOURCE: HeaderName = HeaderName::from_static("x-ms-copy-source");
 const TIER_CHANGE_TIME: HeaderName = HeaderName::from_static("x-ms-access-tier-change-time");
 const TIER_INFERRED: HeaderName = HeaderName::from_static("x-ms-access-tier-inferred");
 const TRUE: HeaderValue = HeaderValue::from_static("true");
@@ -123,7 +122,7 @@ pub(super) fn set_blob(headers: &mut HeaderMap, blob: &proto::Blob, is_whole: bo
     set_etag(headers, blob);
     let empty = proto::HttpProperties::default();
     let properties = blob.properties.as_ref().unwrap_or(&empty);
-    set_content_type(headers, properties);
+    set(headers, header::CONTENT_TYPE, content_type(properties));
     set_some(headers, header::CONTENT_ENCODING, &properties.content_encoding);
     set_some(headers, header::CONTENT_LANGUAGE, &properties.content_language);
     set_some(headers, header::CONTENT_DISPOSITION, &properties.content_disposition);
@@ -160,15 +159,6 @@ pub(super) fn set_blob(headers: &mut HeaderMap, blob: &proto::Blob, is_whole: bo
     if is_whole {
         set_tier(headers, blob);
     }
-}
-
-/// A blob without a type is of the general one.
-fn set_content_type(headers: &mut HeaderMap, properties: &proto::HttpProperties) {
-    let content_type = match properties.content_type.as_str() {
-        "" => "application/octet-stream",
-        stated => stated,
-    };
-    set(headers, header::CONTENT_TYPE, content_type);
 }
 
 /// The lease of a container or a blob, in a response.

@@ -16,12 +16,14 @@ use super::{
     param, properties, range,
 };
 use crate::{
-    error::RestError, grpc_call::GrpcCall, head::RequestHead, metadata::write_metadata, reply,
+    error::RestError,
+    grpc_call::GrpcCall,
+    head::RequestHead,
+    metadata::write_metadata,
+    reply::{self, ERROR_CODE},
     streaming::streamed,
 };
 
-/// The header with the error code, which a response that is no error has too where nothing was modified.
-const ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");
 /// Longest range of which a checksum is computed, in bytes.
 const CHECKED_RANGE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// The parameters of a signature that replace headers of a response.
@@ -254,9 +256,7 @@ fn set_checksum(headers: &mut HeaderMap, checksum: RangeChecksum, data: &[u8]) {
             names::set(headers, CONTENT_MD5, &names::md5_text(&Md5::digest(data)));
         }
         RangeChecksum::Crc64 => {
-            let mut digest = crc64fast_nvme::Digest::new();
-            digest.write(data);
-            names::set(headers, CONTENT_CRC64, &names::crc64_text(digest.sum64()));
+            names::set(headers, CONTENT_CRC64, &names::crc64_text(names::crc64_of(data)));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use http::{HeaderName, Method};
 use percent_encoding::percent_decode_str;
-use trestle_service::fault::{Fault, Reason, quoted};
+use trestle_service::fault::{Fault, Reason};
 
 use super::{
     header::{
@@ -11,7 +11,12 @@ use super::{
     },
     operation::{BlobOperation, BlobPath, DataFrom, OnBlob, OnBlobAccount, OnContainer, PutKind},
 };
-use crate::{error::RestError, head::RequestHead, number::missing, params::Params};
+use crate::{
+    error::RestError,
+    head::RequestHead,
+    params::Params,
+    unrouted::{unknown, unknown_method, unreadable},
+};
 
 /// The container of a blob whose path has one segment.
 pub(crate) const ROOT: &str = "$root";
@@ -114,29 +119,6 @@ fn check_texts(head: &RequestHead) -> Result<(), RestError> {
         Some((name, value)) => {
             let value = String::from_utf8_lossy(value.as_bytes());
             Err(invalid(name, &value, "must be visible ASCII").into())
-        }
-    }
-}
-
-fn unreadable(path: &str, rule: &str) -> RestError {
-    let rule = format!("{rule}: value=`{}`", quoted(path));
-    Fault::violation(Reason::InvalidUri, "path", rule).into()
-}
-
-/// The error of a method that the resource does not support.
-fn unknown_method(head: &RequestHead) -> RestError {
-    let method = quoted(head.method.as_str()).into_owned();
-    let message = format!("the resource does not support this verb: method=`{method}`");
-    Fault::new(Reason::UnsupportedHttpVerb, message).into()
-}
-
-/// The error of an invalid value of a parameter that selects the operation.
-fn unknown(params: &Params, name: &'static str) -> RestError {
-    match params.get(name) {
-        None => missing(name),
-        Some(value) => {
-            let rule = "must name an operation of the resource";
-            RestError::of_parameter(Reason::InvalidQueryParameterValue, name, value, rule)
         }
     }
 }

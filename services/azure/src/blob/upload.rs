@@ -161,9 +161,7 @@ pub(super) fn check_no_body(body: &RequestBody) -> Result<(), Fault> {
 /// A malformed checksum, or another one than that of the body.
 pub(super) fn check_body(head: &RequestHead, body: &Bytes) -> Result<u64, Fault> {
     let stated = checksums(head)?;
-    let mut digest = crc64fast_nvme::Digest::new();
-    digest.write(body);
-    let crc64 = digest.sum64();
+    let crc64 = names::crc64_of(body);
     if !stated.md5.is_empty() && stated.md5 != Md5::digest(body).as_slice() {
         let rule = "is not that of the body";
         return Err(Fault::violation(Reason::Md5Mismatch, CONTENT_MD5.as_str(), rule));

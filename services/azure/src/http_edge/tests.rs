@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use http::Uri;
+use http::{HeaderName, Uri};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use tonic::body::Body;

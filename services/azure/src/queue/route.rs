@@ -3,7 +3,7 @@
 use http::Method;
 use percent_encoding::percent_decode_str;
 use trestle_service::{
-    fault::{Fault, Reason, quoted},
+    fault::Reason,
     limits::{PAGE_QUEUES_MAX, RECEIVE_MESSAGES_MAX, VISIBILITY_MAX, VISIBILITY_RECEIVE_MIN},
 };
 
@@ -15,6 +15,7 @@ use crate::{
     head::RequestHead,
     number::{count, missing, number, number_with},
     params::Params,
+    unrouted::{unknown, unknown_method, unreadable},
 };
 
 /// The TTL parameter of a message without expiry.
@@ -66,29 +67,6 @@ fn segments(path: &str) -> Result<Vec<String>, RestError> {
 fn has_empty_id(head: &RequestHead) -> bool {
     let is_of_one = head.method == Method::DELETE || head.method == Method::PUT;
     is_of_one && (head.path.ends_with('/') || head.params.get("popreceipt").is_some())
-}
-
-fn unreadable(path: &str, rule: &str) -> RestError {
-    let rule = format!("{rule}: value=`{}`", quoted(path));
-    Fault::violation(Reason::InvalidUri, "path", rule).into()
-}
-
-/// The error of a method that the resource does not support.
-fn unknown_method(head: &RequestHead) -> RestError {
-    let method = quoted(head.method.as_str()).into_owned();
-    let message = format!("the resource does not support this verb: method=`{method}`");
-    Fault::new(Reason::UnsupportedHttpVerb, message).into()
-}
-
-/// The error of an invalid value of the parameter that selects the operation.
-fn unknown(params: &Params, name: &'static str) -> RestError {
-    match params.get(name) {
-        None => missing(name),
-        Some(value) => {
-            let rule = "must name an operation of the resource";
-            RestError::of_parameter(Reason::InvalidQueryParameterValue, name, value, rule)
-        }
-    }
 }
 
 fn on_account(head: &RequestHead) -> Result<OnAccount, RestError> {

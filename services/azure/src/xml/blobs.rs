@@ -12,7 +12,7 @@ use trestle_service::xml::is_allowed;
 use super::{
     listing::{Echo, write_metadata, write_page},
     tags::write_tag_set,
-    words::{blob_type, lease_words, tier_name},
+    words::{blob_type, content_type, lease_words, tier_name},
     write::XmlWriter,
 };
 use crate::date::http_date;
@@ -138,12 +138,8 @@ fn write_properties(writer: &mut XmlWriter, blob: &Blob, has_copies: bool) {
 }
 
 fn write_content(writer: &mut XmlWriter, properties: &HttpProperties) {
-    let content_type = match properties.content_type.as_str() {
-        "" => "application/octet-stream",
-        stated => stated,
-    };
     for (name, value) in [
-        ("Content-Type", content_type),
+        ("Content-Type", content_type(properties)),
         ("Content-Encoding", &properties.content_encoding),
         ("Content-Language", &properties.content_language),
         ("Content-CRC64", ""),

@@ -34,7 +34,7 @@ pub use self::{
     queues::{Listing, write_queues},
     stats::write_stats,
     tags::{read_tags, write_tags},
-    words::{LeaseWords, blob_type, lease_words, public_access, tier_name},
+    words::{LeaseWords, blob_type, content_type, lease_words, public_access, tier_name},
     write::{ErrorBody, write_error},
 };
 

@@ -1,6 +1,8 @@
 //! The words of headers and documents for the values of the contract.
 
-use trestle_proto::blob::v1::{AccessTier, BlobType, Lease, LeaseState, PublicAccess};
+use trestle_proto::blob::v1::{
+    AccessTier, BlobType, HttpProperties, Lease, LeaseState, PublicAccess,
+};
 
 /// The type of a blob.
 #[must_use]
@@ -9,6 +11,15 @@ pub fn blob_type(kind: BlobType) -> &'static str {
         BlobType::Append => "AppendBlob",
         BlobType::Page => "PageBlob",
         BlobType::Block | BlobType::Unspecified => "BlockBlob",
+    }
+}
+
+/// The media type of a blob; the general one where none is stated.
+#[must_use]
+pub fn content_type(properties: &HttpProperties) -> &str {
+    match properties.content_type.as_str() {
+        "" => "application/octet-stream",
+        stated => stated,
     }
 }
 

@@ -38,10 +38,7 @@ impl Containers {
     /// # Errors
     /// A failed read.
     pub(crate) async fn measure(&self) -> Result<(), Fault> {
-        if self.storage.measures(StorageOwner::Blobs) {
-            self.storage.measure(StorageOwner::Blobs, self.usage()).await?;
-        }
-        Ok(())
+        Ok(self.storage.measure(StorageOwner::Blobs, self.usage()).await?)
     }
 
     /// The quotas of an account, with their usage. Those of streams too: the log service is in the same role, and has

@@ -23,10 +23,7 @@ impl Streams {
     /// # Errors
     /// A failed read.
     pub(crate) async fn measure(&self) -> Result<(), Fault> {
-        if self.storage.measures(StorageOwner::Logs) {
-            self.storage.measure(StorageOwner::Logs, self.usage()).await?;
-        }
-        Ok(())
+        Ok(self.storage.measure(StorageOwner::Logs, self.usage()).await?)
     }
 
     async fn usage(&self) -> Result<HashMap<AccountName, MeasuredUsage>, LogError> {

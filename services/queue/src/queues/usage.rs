@@ -24,10 +24,7 @@ impl Queues {
     /// # Errors
     /// A failed read.
     pub(crate) async fn measure(&self) -> Result<(), Fault> {
-        if self.storage.measures(StorageOwner::Queues) {
-            self.storage.measure(StorageOwner::Queues, self.usage()).await?;
-        }
-        Ok(())
+        Ok(self.storage.measure(StorageOwner::Queues, self.usage()).await?)
     }
 
     /// The quotas of an account, with their usage.

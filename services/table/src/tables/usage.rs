@@ -22,10 +22,7 @@ impl Tables {
     /// # Errors
     /// A failed read.
     pub(crate) async fn measure(&self) -> Result<(), Fault> {
-        if self.storage.measures(StorageOwner::Tables) {
-            self.storage.measure(StorageOwner::Tables, self.usage()).await?;
-        }
-        Ok(())
+        Ok(self.storage.measure(StorageOwner::Tables, self.usage()).await?)
     }
 
     /// The quotas of an account, with their usage.

@@ -197,8 +197,7 @@ impl StorageQuotas {
     }
 
     /// Whether what accounts store in a service has to be measured.
-    #[must_use]
-    pub fn measures(&self, owner: StorageOwner) -> bool {
+    fn measures(&self, owner: StorageOwner) -> bool {
         let mut limits = owner.resources().iter().chain(&[StorageLimit::StoredBytes]);
         limits.any(|limit| self.is_on(*limit))
     }
@@ -254,7 +253,7 @@ impl StorageQuotas {
         self.meter(owner, account).map_or(Ok(()), |meter| meter.check(StorageLimit::StoredBytes))
     }
 
-    /// Runs a pass over what accounts store in a service.
+    /// Runs a pass over what accounts store in a service, if an account has a quota on it.
     ///
     /// # Errors
     /// The pass failed; the usage is as before.
@@ -263,6 +262,9 @@ impl StorageQuotas {
         owner: StorageOwner,
         pass: impl Future<Output = Result<HashMap<AccountName, MeasuredUsage>, E>>,
     ) -> Result<(), E> {
+        if !self.measures(owner) {
+            return Ok(());
+        }
         self.accounts().iter().for_each(|(_, usage)| usage.begin(owner));
         let measured = pass.await?;
         measured.keys().for_each(|account| drop(self.of(account)));

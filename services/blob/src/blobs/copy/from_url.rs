@@ -31,8 +31,8 @@ impl Blobs {
         target: BlobKey,
         command: CopyCommand,
     ) -> Result<OpenedUrlCopy, BlobError> {
-        let CopyCommand { metadata, tags, conditions, lease_id, tier, origin, .. } = command;
-        let properties = command.properties.clone();
+        let CopyCommand { metadata, tags, conditions, lease_id, tier, origin, properties, .. } =
+            command;
         if command.is_sealed {
             return Err(BlobError::OtherKind(target.name));
         }
