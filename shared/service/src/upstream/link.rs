@@ -23,6 +23,7 @@ use hyper::{
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::{
     net::{TcpStream, lookup_host},
+    sync::watch,
     task::JoinHandle,
     time::{Instant, MissedTickBehavior, interval_at, timeout},
 };
@@ -225,16 +226,19 @@ impl UpstreamLink {
             }
         };
         let calls_max = driver.current_max_send_streams().min(CALLS_MAX);
+        let (running, end) = watch::channel(());
         let connection = Arc::new(UpstreamConnection {
             sender,
             calls: AtomicUsize::new(0),
             calls_max: calls_max.saturating_sub(CALLS_OWN).max(1),
+            end,
             is_serving: AtomicBool::new(is_serving),
             is_limited: AtomicBool::new(false),
         });
         let driver = tokio::spawn(async move {
-            // Each of its calls gets the error.
+            // Each call that it has seen gets the error, before the others see the end.
             driver.await.ok();
+            drop(running);
         });
         Ok(OpenConnection { connection, driver, health })
     }

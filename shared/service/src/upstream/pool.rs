@@ -33,6 +33,8 @@ pub(super) struct UpstreamConnection {
     pub(super) calls: AtomicUsize,
     /// Most calls that the peer accepts on it at a time.
     pub(super) calls_max: usize,
+    /// Closed once nothing sends its calls any more.
+    pub(super) end: watch::Receiver<()>,
     /// Whether its process reports the service as SERVING; one that shuts down does not, though it still
     /// accepts calls.
     pub(super) is_serving: AtomicBool,
@@ -66,6 +68,12 @@ impl Lease {
     /// Sends calls.
     pub(super) fn sender(&self) -> SendRequest<OutgoingBody> {
         self.0.sender.clone()
+    }
+
+    /// Waits until nothing sends the calls of the connection any more.
+    pub(super) async fn ended(&self) {
+        let mut end = self.0.end.clone();
+        while end.changed().await.is_ok() {}
     }
 
     fn is_full(&self) -> bool {

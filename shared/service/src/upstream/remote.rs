@@ -229,6 +229,28 @@ async fn grow(pool: Arc<Pool>, mut idle: Vec<UpstreamLink>) {
     }
 }
 
+/// The result of an attempt; none if its connection ended and never saw the call.
+///
+/// A connection that ends returns the calls in its queue, but not one that is added in that instant: it stays in the
+/// queue until nothing refers to the connection, which its own call does. So a call waits for the end too.
+async fn or_lost<T>(
+    sent: impl Future<Output = T>,
+    ended: impl Future<Output = ()>,
+    recording: &Recording,
+) -> Option<T> {
+    tokio::select! {
+        biased;
+        sent = sent => Some(sent),
+        () = async {
+            ended.await;
+            // A call that was sent gets its response, or an error: a connection that drains ends before its calls.
+            if !recording.is_untouched() {
+                std::future::pending().await
+            }
+        } => None,
+    }
+}
+
 /// One call until its response begins.
 struct RemoteCall {
     shared: Arc<RemoteState>,
@@ -259,7 +281,11 @@ impl RemoteCall {
                     }
                 },
             };
-            let sent = lease.sender().try_send_request(self.request()).await;
+            let sent = lease.sender().try_send_request(self.request());
+            let Some(sent) = or_lost(sent, lease.ended(), &self.recording).await else {
+                self.unsent += 1;
+                continue;
+            };
             let pause = match sent {
                 Ok(answer) => match self.after_answer(answer.headers()) {
                     Some(pause) => pause,
@@ -349,5 +375,51 @@ impl RemoteCall {
             self.shared.budget.count(RetryOutcome::TooLate);
         }
         can
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use http_body_util::{BodyExt as _, Full};
+
+    use super::*;
+
+    fn recording() -> Arc<Recording> {
+        Recording::new(Body::new(Full::from("a call")), &RetainedBytes::default())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_stays_in_the_queue_of_an_ended_connection_is_lost() {
+        let (recording, end) = (recording(), tokio::time::sleep(Duration::from_secs(1)));
+        let _unread = recording.play();
+
+        let began = Instant::now();
+        let sent = or_lost(pending::<()>(), end, &recording).await;
+
+        assert_eq!((sent, began.elapsed()), (None, Duration::from_secs(1)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_was_sent_gets_its_response_after_the_end_of_its_connection() {
+        let recording = recording();
+        let answered = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            "answered"
+        };
+        recording.play().collect().await.unwrap();
+
+        let sent = or_lost(answered, ready(()), &recording).await;
+
+        assert_eq!(sent, Some("answered"));
+    }
+
+    #[tokio::test]
+    async fn what_a_connection_returns_at_its_end_is_the_result() {
+        let recording = recording();
+        let _unread = recording.play();
+
+        assert_eq!(or_lost(ready("returned"), ready(()), &recording).await, Some("returned"));
     }
 }

@@ -27,11 +27,16 @@ impl Opened {
         let (own, peer) = duplex(64 * 1024);
         let shaken = http2::handshake(TokioExecutor::new(), TokioIo::new(own)).await;
         let (sender, driver) = shaken.expect("a handshake");
-        let driver = tokio::spawn(async move { drop(driver.await) });
+        let (running, end) = watch::channel(());
+        let driver = tokio::spawn(async move {
+            driver.await.ok();
+            drop(running);
+        });
         let connection = Arc::new(UpstreamConnection {
             sender,
             calls: AtomicUsize::new(0),
             calls_max: CALLS_MAX,
+            end,
             is_serving: AtomicBool::new(is_serving),
             is_limited: AtomicBool::new(false),
         });
@@ -125,6 +130,17 @@ async fn a_closed_connection_gets_no_call_before_it_is_withdrawn() {
     pool.withdraw(&closed);
     pool.withdraw(&opened[0].connection);
     assert!(pool.lease().is_none(), "no connection is left");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_sees_the_end_of_its_connection() {
+    let (pool, mut opened) = pool_of([true]).await;
+    let lease = pool.lease().expect("a lease");
+    assert!(timeout(WAIT, lease.ended()).await.is_err(), "it is open");
+
+    opened.remove(0).close().await;
+
+    timeout(Duration::ZERO, lease.ended()).await.expect("it has ended");
 }
 
 #[tokio::test(start_paused = true)]
