@@ -1,5 +1,6 @@
 //! Copies: Copy Blob, Copy Blob From URL, Put Blob From URL. Each is complete when it is answered.
 
+use futures::TryStreamExt as _;
 use http::{HeaderValue, Response, StatusCode};
 use tonic::body::Body;
 use trestle_proto::blob::v1 as proto;
@@ -93,7 +94,7 @@ async fn copied(
     let method = OnBlob::Copy.path();
     let mut progress = call.server_streaming::<_, proto::CopyBlobResponse>(method, request).await?;
     let mut blob = None;
-    while let Some(message) = progress.message().await? {
+    while let Some(message) = progress.try_next().await? {
         blob = message.blob.or(blob);
     }
     let lost = || Fault::new(Reason::InternalError, "a copy without its blob");

@@ -66,7 +66,7 @@ pub(super) async fn get(
     let opened = async {
         let mut messages =
             call.server_streaming::<_, proto::ReadBlobResponse>(method, request).await?;
-        let first = messages.message().await?;
+        let first = messages.try_next().await?;
         let first = first.ok_or_else(|| Status::internal("a read without a response"))?;
         Ok::<_, Status>((first, messages))
     };

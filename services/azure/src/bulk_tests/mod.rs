@@ -64,9 +64,20 @@ struct Counters {
     received: AtomicUsize,
     buffered_max: AtomicUsize,
     is_complete: AtomicBool,
+    /// Whether the service uses local streams, as one in this process; else it reads and writes bodies.
+    is_local: bool,
 }
 
 impl Flow {
+    /// Of a service elsewhere, and of one in this process.
+    fn both() -> [Self; 2] {
+        [false, true].map(|is_local| Self(Arc::new(Counters { is_local, ..Counters::default() })))
+    }
+
+    fn is_local(&self) -> bool {
+        self.0.is_local
+    }
+
     fn send(&self, bytes: usize) {
         let sent = self.0.sent.fetch_add(bytes, Ordering::SeqCst) + bytes;
         self.0.buffered_max.fetch_max(sent - self.received(), Ordering::SeqCst);

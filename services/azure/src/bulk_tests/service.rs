@@ -3,7 +3,7 @@
 use std::{future::Future, pin::Pin};
 
 use bytes::Bytes;
-use futures::{Stream, StreamExt as _};
+use futures::{StreamExt as _, TryStreamExt as _};
 use prost::{Message, Name};
 use tonic::{Status, Streaming, server::Grpc};
 use tower::service_fn;
@@ -11,6 +11,8 @@ use trestle_proto::Codec;
 use trestle_service::{
     fault::{Fault, Reason},
     layer::{CallService, Request},
+    response_stream::ResponseStream,
+    upstream::in_process::{RequestMessages, respond},
 };
 
 use super::Flow;
@@ -59,7 +61,6 @@ pub(super) enum Behaviour {
 }
 
 type Uploaded = Pin<Box<dyn Future<Output = Result<tonic::Response<Written>, Status>> + Send>>;
-type Downloaded = Pin<Box<dyn Stream<Item = Result<Chunk, Status>> + Send>>;
 
 pub(super) fn service(behaviour: Behaviour, flow: Flow) -> CallService {
     CallService::new(service_fn(move |request: Request| {
@@ -67,15 +68,23 @@ pub(super) fn service(behaviour: Behaviour, flow: Flow) -> CallService {
         async move {
             Ok(match request.uri().path() {
                 WRITE => {
-                    let write = service_fn(move |request: tonic::Request<Streaming<Chunk>>| {
-                        let upload = upload(request.into_inner(), behaviour, flow.clone());
+                    let write = service_fn(move |mut request: tonic::Request<Streaming<Chunk>>| {
+                        if !flow.is_local() {
+                            request.extensions_mut().clear();
+                        }
+                        let messages = RequestMessages::of(request).into_inner();
+                        let is_passed = matches!(messages, RequestMessages::Passed(_));
+                        assert_eq!(is_passed, flow.is_local());
+                        let upload = upload(messages, behaviour, flow.clone());
                         Box::pin(upload) as Uploaded
                     });
                     Grpc::new(Codec::default()).client_streaming(write, request).await
                 }
                 READ => {
-                    let read = service_fn(move |_: tonic::Request<ReadRequest>| {
-                        let chunks = download(behaviour, &flow);
+                    let read = service_fn(move |request: tonic::Request<ReadRequest>| {
+                        let local = request.extensions().get().cloned();
+                        let local = local.filter(|_| flow.is_local());
+                        let chunks = respond(local, download(behaviour, &flow));
                         async { Ok::<_, Status>(tonic::Response::new(chunks)) }
                     });
                     Grpc::new(Codec::default()).server_streaming(read, request).await
@@ -87,11 +96,11 @@ pub(super) fn service(behaviour: Behaviour, flow: Flow) -> CallService {
 }
 
 async fn upload(
-    mut chunks: Streaming<Chunk>,
+    mut chunks: RequestMessages<Chunk>,
     behaviour: Behaviour,
     flow: Flow,
 ) -> Result<tonic::Response<Written>, Status> {
-    while let Some(chunk) = chunks.message().await? {
+    while let Some(chunk) = chunks.try_next().await? {
         flow.receive(chunk.data.len());
         match behaviour {
             Behaviour::FailAfter(bytes) if flow.received() >= bytes => return Err(unavailable()),
@@ -105,7 +114,7 @@ async fn upload(
     Ok(tonic::Response::new(Written { size: flow.received() as u64 }))
 }
 
-fn download(behaviour: Behaviour, flow: &Flow) -> Downloaded {
+fn download(behaviour: Behaviour, flow: &Flow) -> ResponseStream<Chunk> {
     let (bytes, is_whole) = match behaviour {
         Behaviour::Serve(bytes) => (bytes, true),
         Behaviour::FailAfter(bytes) => (bytes, false),

@@ -9,11 +9,15 @@ use std::{
 use futures::Stream;
 use prost::{Message, Name};
 use tokio::sync::oneshot;
-use tonic::{
-    Status, Streaming, client::Grpc, codegen::http::uri::PathAndQuery, metadata::MetadataMap,
-};
+use tonic::{Status, client::Grpc, codegen::http::uri::PathAndQuery, metadata::MetadataMap};
 use trestle_proto::Codec;
-use trestle_service::{limits::MESSAGE_BYTES_MAX, upstream::Upstream};
+use trestle_service::{
+    limits::MESSAGE_BYTES_MAX,
+    upstream::{
+        Upstream,
+        in_process::{LocalStream, ResponseMessages},
+    },
+};
 
 use crate::{error::RestError, grpc_call::GrpcCall};
 
@@ -36,7 +40,9 @@ impl GrpcCall {
     {
         let (errors, error) = oneshot::channel();
         let messages = UntilError { messages: Box::pin(messages), errors: Some(errors) };
-        let (mut client, request) = self.into_tonic(messages);
+        let local = LocalStream::of_request(messages);
+        let (mut client, mut request) = self.into_tonic(local.for_body());
+        request.extensions_mut().insert(local);
         let path = PathAndQuery::from_static(path);
         let response = client.client_streaming(request, path, Codec::default());
         tokio::select! {
@@ -54,14 +60,17 @@ impl GrpcCall {
         self,
         path: &'static str,
         message: Q,
-    ) -> Result<Streaming<A>, Status>
+    ) -> Result<ResponseMessages<A>, Status>
     where
         Q: Message + 'static,
         A: Message + Name + Default + 'static,
     {
-        let (mut client, request) = self.into_tonic(message);
+        let (mut client, mut request) = self.into_tonic(message);
+        let local = LocalStream::default();
+        request.extensions_mut().insert(local.clone());
         let path = PathAndQuery::from_static(path);
-        Ok(client.server_streaming(request, path, Codec::default()).await?.into_inner())
+        let responses = client.server_streaming(request, path, Codec::default()).await?;
+        Ok(ResponseMessages::new(&local, responses.into_inner()))
     }
 
     /// The client and the request of the call: in the trace of the REST request, for its caller, until its deadline.

@@ -2,7 +2,7 @@
 //! has the name of a rejected call. Names of blobs are data of the application, and are not recorded.
 
 use trestle_proto::blob::v1 as proto;
-use trestle_service::call_statistics::CallStatistics;
+use trestle_service::{call_statistics::CallStatistics, upstream::in_process::RequestMessages};
 
 /// A request that may name a container.
 pub(super) trait NamesContainer {
@@ -87,6 +87,6 @@ impl NamesContainer for proto::DeleteBlobsRequest {
 }
 
 /// The first message of a stream contains the name of its container.
-impl<T> NamesContainer for tonic::Streaming<T> {
+impl<T> NamesContainer for RequestMessages<T> {
     fn record_container(&self, _: &mut CallStatistics) {}
 }

@@ -1,10 +1,11 @@
 //! The calls on append blobs.
 
-use tonic::{Status, Streaming};
+use tonic::Status;
 use trestle_proto::blob::v1 as proto;
 use trestle_service::{
     fault::{Fault, Reason},
     limits::APPEND_BYTES_MAX,
+    upstream::in_process::RequestMessages,
 };
 
 use super::{
@@ -52,7 +53,7 @@ impl BlobApi {
     pub(super) async fn append(
         &self,
         access: &BlobAccess,
-        mut messages: Streaming<proto::AppendBlockRequest>,
+        mut messages: RequestMessages<proto::AppendBlockRequest>,
         uploader: &Uploader,
     ) -> Result<proto::AppendBlockResponse, Status> {
         let (spec, first) = first::<_, proto::AppendBlockSpec>(&mut messages).await?;

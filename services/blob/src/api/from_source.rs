@@ -4,8 +4,11 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use futures::{Stream, TryStreamExt as _};
-use tonic::{Status, Streaming};
-use trestle_service::fault::{Fault, Reason};
+use tonic::Status;
+use trestle_service::{
+    fault::{Fault, Reason},
+    upstream::in_process::RequestMessages,
+};
 
 use super::{
     BlobApi, failed,
@@ -33,7 +36,7 @@ impl BlobApi {
         &self,
         (access, source): (&BlobAccess, Option<DataSource>),
         mut upload: Upload,
-        (first, messages): (UploadMessage<T>, &mut Streaming<M>),
+        (first, messages): (UploadMessage<T>, &mut RequestMessages<M>),
         bytes_max: u64,
     ) -> Result<Uploaded, Status> {
         let Some(source) = source else {

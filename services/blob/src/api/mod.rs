@@ -21,16 +21,20 @@ mod tiers;
 mod upload;
 mod verify;
 
-use std::{pin::Pin, sync::Arc};
+use std::sync::Arc;
 
-use futures::Stream;
 use tonic::{Request, Response, Status, Streaming};
 use trestle_identity::{access_policy::recheck::PolicyRechecks, caller::Caller};
 use trestle_kv::Engine;
 use trestle_proto::blob::v1::{self as proto, blob_service_server::BlobService};
 use trestle_service::{
-    call_statistics::StatisticsRecorder, clock::Ticks, fault::Fault, layer::shares::CallHolder,
+    call_statistics::StatisticsRecorder,
+    clock::Ticks,
+    fault::Fault,
+    layer::shares::CallHolder,
+    response_stream::ResponseStream,
     service_properties,
+    upstream::in_process::{RequestMessages, respond},
 };
 
 use self::{
@@ -65,8 +69,8 @@ pub struct BlobApi {
     started_at: Ticks,
 }
 
-/// Responses of a stream.
-type ReadResponses = Pin<Box<dyn Stream<Item = Result<proto::ReadBlobResponse, Status>> + Send>>;
+/// The content of a blob.
+type ReadResponses = ResponseStream<proto::ReadBlobResponse>;
 
 impl BlobApi {
     /// Serves the blobs in the engine and the object store.
@@ -166,6 +170,7 @@ macro_rules! by_domain {
                 request: Request<Streaming<proto::WriteBlobRequest>>,
             ) -> Result<Response<proto::WriteBlobResponse>, Status> {
                 let uploader = self.uploader(request.extensions());
+                let request = RequestMessages::of(request);
                 let (access, messages) = self.enter(request, BlobNeed::Create).await?;
                 self.write(&access, messages, &uploader).await.map(Response::new)
             }
@@ -175,6 +180,7 @@ macro_rules! by_domain {
                 request: Request<Streaming<proto::StageBlockRequest>>,
             ) -> Result<Response<proto::StageBlockResponse>, Status> {
                 let uploader = self.uploader(request.extensions());
+                let request = RequestMessages::of(request);
                 let (access, messages) = self.enter(request, BlobNeed::Write).await?;
                 self.stage(&access, messages, &uploader).await.map(Response::new)
             }
@@ -184,6 +190,7 @@ macro_rules! by_domain {
                 request: Request<Streaming<proto::AppendBlockRequest>>,
             ) -> Result<Response<proto::AppendBlockResponse>, Status> {
                 let uploader = self.uploader(request.extensions());
+                let request = RequestMessages::of(request);
                 let (access, messages) = self.enter(request, BlobNeed::Append).await?;
                 self.append(&access, messages, &uploader).await.map(Response::new)
             }
@@ -193,6 +200,7 @@ macro_rules! by_domain {
                 request: Request<Streaming<proto::WritePagesRequest>>,
             ) -> Result<Response<proto::WritePagesResponse>, Status> {
                 let uploader = self.uploader(request.extensions());
+                let request = RequestMessages::of(request);
                 let (access, messages) = self.enter(request, BlobNeed::Write).await?;
                 self.put_pages(&access, messages, &uploader).await.map(Response::new)
             }
@@ -218,8 +226,10 @@ macro_rules! by_domain {
                 request: Request<proto::ReadBlobRequest>,
             ) -> Result<Response<ReadResponses>, Status> {
                 let recorder = StatisticsRecorder::of(request.extensions());
+                let local = request.extensions().get().cloned();
                 let (access, message) = self.enter(request, BlobNeed::Read).await?;
-                self.read(&access, message, recorder).await.map(Response::new).map_err(failed)
+                let responses = self.read(&access, message, recorder).await.map_err(failed)?;
+                Ok(Response::new(respond(local, responses)))
             }
         }
     };

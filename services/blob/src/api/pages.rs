@@ -1,12 +1,13 @@
 //! The calls on page blobs.
 
-use tonic::{Status, Streaming};
+use tonic::Status;
 use trestle_proto::blob::v1 as proto;
 use trestle_service::{
     clock::Ticks,
     fault::{Fault, Reason},
     limits::PAGES_BYTES_MAX,
     page,
+    upstream::in_process::RequestMessages,
 };
 
 use super::{
@@ -63,7 +64,7 @@ impl BlobApi {
     pub(super) async fn put_pages(
         &self,
         access: &BlobAccess,
-        mut messages: Streaming<proto::WritePagesRequest>,
+        mut messages: RequestMessages<proto::WritePagesRequest>,
         uploader: &Uploader,
     ) -> Result<proto::WritePagesResponse, Status> {
         let (spec, first) = first::<_, proto::WritePagesSpec>(&mut messages).await?;

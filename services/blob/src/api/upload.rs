@@ -1,12 +1,13 @@
 //! Uploads: the data of a blob or a block as a stream of messages.
 
 use bytes::Bytes;
-use tonic::{Status, Streaming};
+use tonic::Status;
 use trestle_proto::blob::v1::{self as proto, UploadFinish};
 use trestle_service::{
     call_statistics::StatisticsRecorder,
     fault::{Fault, Reason},
     limits::{BLOB_BYTES_MAX, BLOCK_BYTES_MAX, UPLOAD_MESSAGE_BYTES_MAX, UPLOAD_TIME_MAX},
+    upstream::in_process::RequestMessages,
 };
 
 use super::{
@@ -64,7 +65,7 @@ impl BlobApi {
     pub(super) async fn write(
         &self,
         access: &BlobAccess,
-        mut messages: Streaming<proto::WriteBlobRequest>,
+        mut messages: RequestMessages<proto::WriteBlobRequest>,
         uploader: &Uploader,
     ) -> Result<proto::WriteBlobResponse, Status> {
         let (spec, first) = first::<_, proto::WriteBlobSpec>(&mut messages).await?;
@@ -113,7 +114,7 @@ impl BlobApi {
     pub(super) async fn stage(
         &self,
         access: &BlobAccess,
-        mut messages: Streaming<proto::StageBlockRequest>,
+        mut messages: RequestMessages<proto::StageBlockRequest>,
         uploader: &Uploader,
     ) -> Result<proto::StageBlockResponse, Status> {
         let (spec, first) = first::<_, proto::StageBlockSpec>(&mut messages).await?;
@@ -177,7 +178,7 @@ pub(super) struct Uploader {
 
 /// The spec and the rest of the first message.
 pub(super) async fn first<M: Into<UploadMessage<T>>, T>(
-    messages: &mut Streaming<M>,
+    messages: &mut RequestMessages<M>,
 ) -> Result<(T, UploadMessage<T>), Status> {
     let missing = || invalid("spec", "required in the first message");
     let first = UploadPace::default().next(messages, 0).await?;
@@ -190,7 +191,7 @@ pub(super) async fn first<M: Into<UploadMessage<T>>, T>(
 pub(super) async fn receive<M: Into<UploadMessage<T>>, T>(
     mut upload: Upload,
     first: UploadMessage<T>,
-    messages: &mut Streaming<M>,
+    messages: &mut RequestMessages<M>,
     bytes_max: u64,
     stated: Option<[u8; 16]>,
 ) -> Result<Uploaded, Status> {
@@ -219,7 +220,7 @@ pub(super) async fn receive<M: Into<UploadMessage<T>>, T>(
 }
 
 /// That the client sends no more: data behind the end would be lost.
-pub(super) async fn end<M>(messages: &mut Streaming<M>) -> Result<(), Status> {
+pub(super) async fn end<M>(messages: &mut RequestMessages<M>) -> Result<(), Status> {
     match UploadPace::default().next(messages, 0).await? {
         None => Ok(()),
         Some(_) => Err(invalid("finish", "must be in the last message only")),

@@ -16,6 +16,7 @@
 mod answer;
 mod endpoint;
 mod failed_call;
+pub mod in_process;
 pub mod kind;
 mod link;
 mod pool;

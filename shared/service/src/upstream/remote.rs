@@ -245,7 +245,7 @@ async fn or_lost<T>(
             ended.await;
             // A call that was sent gets its response, or an error: a connection that drains ends before its calls.
             if !recording.is_untouched() {
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
         } => None,
     }
