@@ -68,6 +68,7 @@ pub(crate) fn all() -> Vec<(&'static str, Run)> {
         ("blob-small", |plan| Box::pin(blob::small(plan))),
         ("blob-append", |plan| Box::pin(blob::append(plan))),
         ("blob-peers", |plan| Box::pin(peers::blobs(plan))),
+        ("blob-rest", |plan| Box::pin(peers::blobs_over_rest(plan))),
         ("logs-acknowledged", |plan| Box::pin(logs::acknowledged(plan))),
         ("logs-sealed", |plan| Box::pin(logs::sealed(plan))),
         ("logs-open-loop", |plan| Box::pin(logs::open_loop(plan))),

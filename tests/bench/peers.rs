@@ -20,6 +20,11 @@ pub(crate) async fn blobs(_: Plan) {
     run("blob");
 }
 
+/// Blobs over REST.
+pub(crate) async fn blobs_over_rest(_: Plan) {
+    run("blob-rest");
+}
+
 /// Runs the program that installs the peers, starts them, and prints its own tables.
 fn run(what: &str) {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/run.sh");

@@ -16,7 +16,7 @@ use trestle_tests::{HANG, Server};
 
 use crate::{
     appends::AppendWriter,
-    blobs::{BlobWriter, container, writers},
+    blobs::{BlobWriter, Clients, container, writers},
     kills::{lengthened, seed},
 };
 
@@ -130,13 +130,13 @@ async fn acknowledged_blobs_survive_power_cuts_and_are_whole() {
     let mut done = 0;
     while done < cuts || acknowledged(&writers).min(appends.count) < ACKNOWLEDGED_MIN {
         assert!(done < CUTS_MAX.max(cuts), "too few acknowledged writes");
-        let (container, is_cut) = (container(&server), AtomicBool::new(false));
+        let (clients, is_cut) = (Clients::of(&server), AtomicBool::new(false));
         let after = Duration::from_micros(random.random_range(100_000..1_500_000));
         let after = lengthened(after, done / cuts.max(1));
         tokio::join!(
             // What is answered after the cut began may be lost, or not.
-            join_all(writers.iter_mut().map(|writer| writer.run_until(&container, &is_cut))),
-            appends.run_until(&container, &is_cut),
+            join_all(writers.iter_mut().map(|writer| writer.run_until(&clients, &is_cut))),
+            appends.run_until(&clients.grpc, &is_cut),
             async {
                 tokio::time::sleep(after).await;
                 is_cut.store(true, Ordering::SeqCst);
@@ -146,9 +146,9 @@ async fn acknowledged_blobs_survive_power_cuts_and_are_whole() {
         );
         disk.restore().await;
         server = disk.start();
-        let container = self::container(&server);
-        join_all(writers.iter_mut().map(|writer| writer.verify(&container))).await;
-        appends.verify(&container).await;
+        let clients = Clients::of(&server);
+        join_all(writers.iter_mut().map(|writer| writer.verify(&clients))).await;
+        appends.verify(&clients.grpc).await;
         done += 1;
     }
 

@@ -15,13 +15,16 @@ use trestle_tests::{CallError, Container, Server};
 use crate::{
     appends::AppendWriter,
     kills::{lengthened, seed},
+    rest_blobs::RestBlobs,
     start,
 };
 
 /// Kills of a run.
 const KILLS: usize = 10;
-/// Writers, each with one blob.
+/// Writers, each with one blob: every second one over REST.
 const WRITERS: u64 = 6;
+/// The container of the writers.
+pub(crate) const CONTAINER: &str = "crash";
 /// Fewer acknowledged writes in all than this would make the test mean little: it continues until then.
 const ACKNOWLEDGED_MIN: u64 = 200;
 /// Fewer acknowledged appends would not be compacted.
@@ -35,6 +38,7 @@ type State = Option<u64>;
 /// Writes one blob, over and over.
 pub(crate) struct BlobWriter {
     name: String,
+    uses_rest: bool,
     next: u64,
     acknowledged: State,
     in_flight: State,
@@ -65,15 +69,15 @@ async fn send(container: &Container, blob: &str, data: &Bytes) -> Result<(), Cal
 
 impl BlobWriter {
     /// Writes until a call fails.
-    async fn run(&mut self, container: &Container) -> CallError {
+    async fn run(&mut self, clients: &Clients) -> CallError {
         let never = AtomicBool::new(false);
-        self.run_until(container, &never).await.expect("it goes on until an error")
+        self.run_until(clients, &never).await.expect("it goes on until an error")
     }
 
     /// Writes until a call fails, or until `is_over`; a write that ends after that counts as in flight.
     pub(crate) async fn run_until(
         &mut self,
-        container: &Container,
+        clients: &Clients,
         is_over: &AtomicBool,
     ) -> Option<CallError> {
         loop {
@@ -81,7 +85,10 @@ impl BlobWriter {
             self.next += 1;
             let is_delete = number % 7 == 6 && self.acknowledged.is_some();
             self.in_flight = (!is_delete).then_some(number);
-            let written = self.write(container, number, is_delete).await;
+            let written = match self.uses_rest {
+                true => self.write_over_rest(&clients.rest, number, is_delete).await,
+                false => self.write(&clients.grpc, number, is_delete).await,
+            };
             if written.is_err() || is_over.load(Ordering::SeqCst) {
                 return written.err();
             }
@@ -114,17 +121,46 @@ impl BlobWriter {
         send(container, &self.name, &data).await
     }
 
+    async fn write_over_rest(
+        &self,
+        rest: &RestBlobs,
+        number: u64,
+        is_delete: bool,
+    ) -> Result<(), CallError> {
+        let data = content(number);
+        if is_delete {
+            return rest.delete(&self.name).await;
+        }
+        if number % 5 == 4 {
+            let source = format!("{}-source", self.name);
+            rest.write(&source, &data).await?;
+            return rest.copy(&source, &self.name).await;
+        }
+        if number.is_multiple_of(3) {
+            let (first, second) = data.split_at(data.len() / 2);
+            rest.stage(&self.name, "QQ==", first).await?;
+            rest.stage(&self.name, "Qg==", second).await?;
+            return rest.commit(&self.name, &["QQ==", "Qg=="]).await;
+        }
+        rest.write(&self.name, &data).await
+    }
+
     /// Verifies that the blob is as the last write left it, or the one that was in flight.
-    pub(crate) async fn verify(&mut self, container: &Container) {
-        let found = match container.read(&self.name).await {
-            Ok(read) => {
+    pub(crate) async fn verify(&mut self, clients: &Clients) {
+        let read = match self.uses_rest {
+            true => clients.rest.read(&self.name).await,
+            false => clients.grpc.read(&self.name).await.map(|read| read.data),
+        };
+        let found = match read {
+            Ok(data) => {
                 let possible = [self.acknowledged, self.in_flight].into_iter().flatten();
-                let number = possible.into_iter().find(|number| read.data == content(*number));
+                let number = possible.into_iter().find(|number| data == content(*number));
                 assert!(number.is_some(), "{}: neither the last content nor the next", self.name);
                 number
             }
             Err(error) => {
-                assert_eq!(error.reason, "BLOB_NOT_FOUND", "{}", self.name);
+                let absent = ["BLOB_NOT_FOUND", "BlobNotFound"];
+                assert!(absent.contains(&&*error.reason), "{}: {error:?}", self.name);
                 None
             }
         };
@@ -134,15 +170,28 @@ impl BlobWriter {
     }
 }
 
+/// The container of the writers, by each protocol.
+pub(crate) struct Clients {
+    pub(crate) grpc: Container,
+    rest: RestBlobs,
+}
+
+impl Clients {
+    pub(crate) fn of(server: &Server) -> Self {
+        Self { grpc: container(server), rest: RestBlobs::of(server) }
+    }
+}
+
 /// The container of the writers.
 pub(crate) fn container(server: &Server) -> Container {
-    Container::over(&server.channel(), "crash")
+    Container::over(&server.channel(), CONTAINER)
 }
 
 /// The writers, each with a blob of its own that is absent.
 pub(crate) fn writers() -> Vec<BlobWriter> {
     let writer = |number: u64| BlobWriter {
         name: format!("w{number}/blob"),
+        uses_rest: number % 2 == 1,
         next: number,
         acknowledged: None,
         in_flight: None,
@@ -168,12 +217,12 @@ async fn acknowledged_blobs_survive_random_kills_and_are_whole() {
         || appends.count < APPENDED_MIN
     {
         assert!(kills < KILLS_MAX, "too few acknowledged writes");
-        let container = container(&server);
+        let clients = Clients::of(&server);
         let after = Duration::from_micros(random.random_range(1_000..900_000));
         let after = lengthened(after, kills / KILLS);
         let (mut errors, last, ()) = tokio::join!(
-            join_all(writers.iter_mut().map(|writer| writer.run(&container))),
-            appends.run_until(&container, &never),
+            join_all(writers.iter_mut().map(|writer| writer.run(&clients))),
+            appends.run_until(&clients.grpc, &never),
             async {
                 tokio::time::sleep(after).await;
                 server.kill();
@@ -184,9 +233,9 @@ async fn acknowledged_blobs_survive_random_kills_and_are_whole() {
             assert_eq!(error.reason, "", "the server rejected: {error:?}");
         }
         server = start(&data, &[]);
-        let container = self::container(&server);
-        join_all(writers.iter_mut().map(|writer| writer.verify(&container))).await;
-        appends.verify(&container).await;
+        let clients = Clients::of(&server);
+        join_all(writers.iter_mut().map(|writer| writer.verify(&clients))).await;
+        appends.verify(&clients.grpc).await;
         kills += 1;
     }
 

@@ -30,6 +30,7 @@ mod logs;
 mod overload;
 mod progress;
 mod queue;
+mod rest_blobs;
 mod restarts;
 mod resume;
 mod routes;

@@ -8,7 +8,7 @@ use prost::Message as _;
 use tokio::{net::TcpStream, time::timeout};
 use trestle_proto::{
     blob::v1::{
-        Container, CreateContainerRequest, GetContainerRequest, PublicAccess,
+        Container, CreateContainerRequest, GetContainerRequest, PublicAccess, ReadBlobRequest,
         blob_service_client::BlobServiceClient,
     },
     table::v1::{ListTablesRequest, table_service_client::TableServiceClient},
@@ -22,6 +22,9 @@ const KEY: &str =
 const CONNECTIONS: usize = 5;
 /// Calls on each: as many as a connection may have.
 const CALLS: usize = 256;
+/// Transfers that are not received: their account may have more, and a connection to a role once held four.
+const TRANSFERS: usize = 100;
+const LARGE_BYTES: usize = 4 * 1024 * 1024;
 /// No call is reset for its client while the test lasts.
 const UNLIMITED_READER: (&str, &str) = ("TRESTLE__LIMITS__READER_WITHIN_SECONDS", "3600");
 
@@ -127,4 +130,33 @@ async fn responses_of_a_public_container_that_are_never_received_leave_slots_to_
 
     assert_eq!((held.len(), rejected), (CONNECTIONS * CALLS, 0));
     is_served(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_that_are_never_received_do_not_delay_others_behind_a_gateway() {
+    let role = Server::start(&["--ephemeral", "--roles", "blob"], &[UNLIMITED_READER]);
+    let endpoint = ("TRESTLE__GATEWAY__BLOB_ENDPOINT", &*role.endpoint());
+    let roles = ["--ephemeral", "--roles", "gateway,table,queue"];
+    let gateway = Server::start(&roles, &[UNLIMITED_READER, endpoint]);
+    let container = trestle_tests::Container::over(&gateway.channel(), "crash");
+    container.create().await.unwrap();
+    container.write("small", vec![1; 100]).await.unwrap();
+    container.write("large", vec![1; LARGE_BYTES]).await.unwrap();
+
+    let path = "/trestle.blob.v1.BlobService/ReadBlob";
+    let (container_name, blob) = ("crash".to_owned(), "large".to_owned());
+    let read = ReadBlobRequest { container: container_name, blob, ..Default::default() };
+    let client = connected(&gateway).await;
+    let mut held = Vec::new();
+    for _ in 0..TRANSFERS {
+        let answer = call(&client, path, &[], &read.encode_to_vec()).await;
+        let answer = timeout(HANG, answer).await.expect("a response").unwrap();
+        assert!(!answer.headers().contains_key("grpc-status"), "{answer:?}");
+        held.push(answer.into_body());
+    }
+
+    for _ in 0..20 {
+        let read = timeout(HANG, container.read("small")).await.expect("others are served");
+        assert_eq!(read.unwrap().data.len(), 100);
+    }
 }

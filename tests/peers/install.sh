@@ -4,7 +4,7 @@
 # (a quarter of an hour) and s3s-fs from crates. What cannot be downloaded is skipped with a message;
 # what is installed is kept.
 #
-#   tests/peers/install.sh DIRECTORY queue|rest|blob     those of one comparison
+#   tests/peers/install.sh DIRECTORY queue|rest|blob|blob-rest     those of one comparison
 set -eu
 
 # The last one that Node 20 runs.

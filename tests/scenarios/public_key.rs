@@ -185,15 +185,25 @@ async fn foreign_requests_by_a_shared_key_or_sas_of_the_public_key_write_nothing
             assert!(answer.text().contains(&format!("{name}=`{value}`")), "{answer:?}");
         }
         for (name, value) in FOREIGN.into_iter().skip(ROUTES) {
-            let list = match edge {
+            let list = || match edge {
                 "azure_queue" => RestRequest::queue("GET", &format!("/?comp=list&{sas}")),
                 _ => RestRequest::table("GET", &format!("/Tables?{sas}")),
             };
+            let refused = send(list().with(name, value)).await;
+            let is_of_other_site = name == "sec-fetch-site";
+            assert_eq!(refused.status == 403, is_of_other_site, "{edge} {name}: {refused:?}");
+            let list = list().with("referer", "http://localhost:3000/");
             let read = send(list.with(name, value)).await;
             assert_eq!(read.status, 200, "{edge} {name}: {value}: {read:?}");
             assert!(!read.text().contains("stolen"), "{read:?}");
             let mut names = read.headers.keys().map(HeaderName::as_str);
             assert!(!names.any(|name| name.starts_with("access-control-")), "{read:?}");
+        }
+        if edge == "azure_queue" {
+            let receive = RestRequest::queue("GET", &format!("/absent/messages?{sas}"));
+            let receive = receive.with("sec-fetch-site", "cross-site");
+            let received = send(receive.with("referer", "http://localhost:3000/")).await;
+            assert_eq!(received.status, 403, "it hides messages: {received:?}");
         }
         let local = send(write(edge, DEVELOPMENT, "local", sas)).await;
         assert_eq!(local.status, 201, "without such a header: {local:?}");

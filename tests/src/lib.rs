@@ -50,7 +50,7 @@ pub use crate::{
         unique, with_ttl, without_expiry,
     },
     replaced_file::replace_file,
-    rest::{BlobRest, QueueRest, Rest, RestRequest, RestResponse, exchange},
+    rest::{BlobRest, QueueRest, Rest, RestRequest, RestResponse, exchange, try_exchange},
     service::Service,
     signed::{over_account, terms, terms_by_policy, token},
     table::{Imported, Table, Version},

@@ -10,6 +10,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{Method, header};
 use trestle_identity::{
     account::{AccountSet, Signature},
+    authorize::NO_CREDENTIALS,
     caller::{Authority, Caller},
     credentials::Identity,
     sas::{self, Check, Denied, Named, NamedResource, Use},
@@ -52,10 +53,8 @@ pub(crate) fn verify(
             if let Some(anonymous) = anonymous(head, service, accounts) {
                 return Ok(Arc::new(anonymous));
             }
-            let message = "the request has no credentials: a header `Authorization` or a shared \
-                           access signature is required";
             let reason = Reason::NoAuthenticationInformation;
-            return Err(Denied::new(Check::Form, reason, message));
+            return Err(Denied::new(Check::Form, reason, NO_CREDENTIALS));
         }
         let resource = named(&head.path, &head.params, service);
         return by_token(&token, resource, head, identity, (accounts, now));

@@ -64,10 +64,15 @@ impl<P: RestProtocol> Dispatch<P> {
     }
 
     /// Puts the caller on a request with valid credentials. The service checks their stored access policy.
-    fn admit(&self, head: &RequestHead, request: &mut Request) -> Result<Admitted, Fault> {
+    fn admit(
+        &self,
+        head: &RequestHead,
+        is_read: bool,
+        request: &mut Request,
+    ) -> Result<Admitted, Fault> {
         let caller = auth::caller(head, P::SIGNATURES, &self.identity).map_err(Fault::from)?;
         let source = RequestSource {
-            method: &head.method,
+            is_read,
             uri: &head.uri,
             headers: &head.headers,
             is_allowed_page: request.extensions().get::<AllowedPage>().is_some(),
@@ -102,7 +107,10 @@ impl<P: RestProtocol> Service<Request> for Dispatch<P> {
         let is_stream = operation.as_ref().is_ok_and(|it| self.protocol.transfer(it).is_streamed);
         // Before the accounts are read, so that no change is missed between.
         let changes = is_stream.then(|| self.identity.accounts.subscribe());
-        let admitted = self.admit(&head, &mut request);
+        // A receive of messages is a GET that changes them.
+        let reads = operation.as_ref().is_ok_and(|it| self.protocol.target(it).reads);
+        let is_read = head.method.is_safe() && (reads || operation.is_err());
+        let admitted = self.admit(&head, is_read, &mut request);
         let denied = admitted.as_ref().err().map(|fault| fault.reason);
         let caller = admitted.as_ref().ok().map(|admitted| Arc::clone(&admitted.caller));
         let opened = Arc::clone(&head);

@@ -13,7 +13,7 @@ use trestle_service::{
     fault::{Fault, Reason, meaning, quoted, reason_name},
 };
 
-use crate::{date, reply, xml};
+use crate::{blob, date, reply, xml};
 
 /// The element of an error body that names the invalid credential.
 const AUTHENTICATION_DETAIL: &str = "AuthenticationErrorDetail";
@@ -188,6 +188,8 @@ impl ErrorResponse {
     pub(crate) fn of_request(mut self, headers: &HeaderMap) -> Self {
         let is_header = self.code == meaning(Reason::InvalidHeaderValue).azure_code;
         let name = self.field.as_deref().filter(|_| is_header);
+        // Its value may have a signature, of another server too.
+        let name = name.filter(|name| *name != blob::COPY_SOURCE.as_str());
         let value = name.and_then(|name| headers.get(name));
         if let Some((name, value)) = name.zip(value) {
             let value = quoted(&String::from_utf8_lossy(value.as_bytes())).into_owned();

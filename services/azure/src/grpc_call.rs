@@ -13,11 +13,12 @@ use trestle_service::{
     fault::{Fault, Reason},
     layer::{
         Request,
+        body_bytes::CollectedResponses,
         compression::{ACCEPT_ENCODING, ENCODING},
         trace::REQUEST_ID_HEADER,
     },
     limits::MESSAGE_BYTES_MAX,
-    upstream::Upstream,
+    upstream::{Upstream, kind::kind_of},
 };
 
 use crate::collected::CollectedBytes;
@@ -80,24 +81,35 @@ impl GrpcCall {
         *request.uri_mut() = http::Uri::from_static(path);
         *request.headers_mut() = self.headers;
         *request.extensions_mut() = self.extensions;
+        let collected = CollectedResponses::of(request.extensions(), kind_of(path).is_read);
         let headers = request.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
         headers.insert(header::TE, HeaderValue::from_static("trailers"));
         let Ok(answer) = self.upstream.call(request).await;
         ended(answer.headers())?;
-        let (message, trailers) = collect(answer.into_body()).await?;
+        let (message, trailers) = collect(answer.into_body(), &collected).await?;
         trailers.as_ref().map_or(Ok(()), ended)?;
         A::decode(unframed(message)?).map_err(|_| unreadable())
     }
 }
 
-/// The bytes of a response and its trailers.
-async fn collect(mut body: Body) -> Result<(Bytes, Option<HeaderMap>), Status> {
+/// The bytes of a response, which count for `held`, and its trailers.
+async fn collect(
+    mut body: Body,
+    held: &CollectedResponses,
+) -> Result<(Bytes, Option<HeaderMap>), Status> {
     let (mut collected, mut room, mut trailers) = (CollectedBytes::default(), None, None);
     while let Some(frame) = body.frame().await {
         match frame?.into_data() {
             Ok(data) => {
-                let room = *room.get_or_insert_with(|| announced(&data));
+                let room = match room {
+                    Some(room) => room,
+                    None => {
+                        let bytes = announced(&data);
+                        held.add(bytes)?;
+                        *room.insert(bytes)
+                    }
+                };
                 collected.add(data, room);
             }
             Err(other) => trailers = other.into_trailers().ok(),
@@ -156,6 +168,7 @@ mod tests {
     async fn a_response_is_collected_with_its_trailers() {
         let bytes = framed(&"é".repeat(50_000));
         let trailers = HeaderMap::from_iter([(header::TE, HeaderValue::from_static("x"))]);
+        let held = CollectedResponses::of(&http::Extensions::new(), false);
         for size in [1, 16_384, bytes.len()] {
             let pieces = (0..bytes.len()).step_by(size);
             let pieces = pieces.map(|at| bytes.slice(at..bytes.len().min(at + size)));
@@ -164,7 +177,7 @@ mod tests {
             let body = Body::new(StreamBody::new(futures::stream::iter(frames)));
 
             assert_eq!(
-                collect(body).await.expect("whole"),
+                collect(body, &held).await.expect("whole"),
                 (bytes.clone(), Some(trailers.clone()))
             );
         }

@@ -41,6 +41,13 @@ impl Params {
         found.map(|(_, value)| value.as_str())
     }
 
+    /// The value of the field of a signature in a query string, which has it once, by its exact name.
+    pub(crate) fn signed(query: &str, field: &str) -> Option<String> {
+        let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        let (_, value) = pairs.find(|(name, _)| *name == field)?;
+        decode(value)
+    }
+
     /// Whether a parameter has this value, in any case.
     pub(crate) fn is(&self, name: &str, value: &str) -> bool {
         self.get(name).is_some_and(|found| found.eq_ignore_ascii_case(value))

@@ -1,6 +1,6 @@
 //! A node behind listeners: binds, spawns, and shuts down in an order that fails no call.
 
-use std::{collections::BTreeMap, io, net::SocketAddr, time::Duration};
+use std::{collections::BTreeMap, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use opentelemetry::metrics::Meter;
 use tokio::{
@@ -11,7 +11,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::info;
 use trestle_runtime::{
-    admin::Admin,
+    admin::{Admin, AllowsHost},
     health::Health,
     openmetrics::Exposition,
     serve::{self, Bounds, Connections, Drained, Listener, StopSignals},
@@ -166,7 +166,10 @@ impl Running {
         }
         let watchdog = ListenerWatchdog::default();
         let signals = StopSignals::default();
-        let pages = Admin { health: node.health.clone(), metrics, pages: node.pages };
+        let private = settings.gateway.private_hosts();
+        let hosts: AllowsHost = Arc::new(move |host: &str| private.allows(host));
+        let (health, hosts) = (node.health.clone(), Some(hosts));
+        let pages = Admin { health, metrics, pages: node.pages, hosts };
         let until = StopSignals { stop: stop_rest.clone(), ..signals.clone() };
         let admin = pages.serve(admin, tls(admin_encryption), until);
         rest.spawn(watchdog.watch("server.admin".to_owned(), stop_rest.clone(), admin));

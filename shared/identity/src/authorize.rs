@@ -107,11 +107,14 @@ pub fn never() -> Fault {
     not_authorized("a shared access signature of this kind never allows it")
 }
 
+/// The message of a call without credentials: the same for an account that there is, and one that there is not.
+pub const NO_CREDENTIALS: &str =
+    "the call has no credentials: `authorization` or a shared access signature is required";
+
 /// The error of a call that needs credentials, and has none.
 #[must_use]
 pub fn anonymous() -> Fault {
-    let message = "the call has no credentials: `authorization` is required";
-    Fault::new(Reason::NoAuthenticationInformation, message)
+    Fault::new(Reason::NoAuthenticationInformation, NO_CREDENTIALS)
 }
 
 /// The error of a call that is not authorized.

@@ -1,6 +1,7 @@
 //! Where the key of the development account counts. It is public: every web page has it, and can send requests with
 //! it, and without any key, to the machine of the person who opens the page. So a caller by that key must call as a
-//! program of this machine or of a private network does, or write as a page that a rule of the account allows.
+//! program of this machine or of a private network does, or as a page that a rule of the account allows. Pages of this
+//! machine may read without a rule: they show images, and follow links.
 
 #[cfg(test)]
 mod tests;
@@ -11,8 +12,8 @@ use std::{
 };
 
 use http::{
-    HeaderMap, HeaderName, Method, Uri,
-    header::{FORWARDED, HOST, ORIGIN, VIA},
+    HeaderMap, HeaderName, Uri,
+    header::{FORWARDED, HOST, ORIGIN, REFERER, VIA},
 };
 use trestle_service::{
     fault::{Reason, quoted},
@@ -45,8 +46,8 @@ pub struct PrivateHosts(Arc<[String]>);
 /// The parts of a request that distinguish a program from a page, and a private address from a public one.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestSource<'a> {
-    /// The method.
-    pub method: &'a Method,
+    /// Whether it is a read, by a method that is safe.
+    pub is_read: bool,
     /// The target; its authority is that of HTTP/2.
     pub uri: &'a Uri,
     /// The headers.
@@ -67,7 +68,7 @@ impl PrivateHosts {
     /// # Errors
     /// The header that rules it out, its value and the rule.
     pub fn check(&self, source: &RequestSource<'_>) -> Result<(), Denied> {
-        let RequestSource { method, headers, .. } = *source;
+        let RequestSource { is_read, headers, .. } = *source;
         if let Some(name) = PROXY_HEADERS.iter().find(|name| headers.contains_key(*name)) {
             let rule = "a request that passed a proxy needs the key of a configured account";
             return Err(denied(name.as_str(), &text(headers, name), rule));
@@ -79,19 +80,40 @@ impl PrivateHosts {
                         in gateway.development_hosts, or configure an account";
             return Err(denied("host", host, rule));
         }
-        // A page that no rule allows receives no response of a read: it may show an image or follow a link.
-        if source.is_allowed_page || method.is_safe() {
+        if source.is_allowed_page {
             return Ok(());
         }
-        if headers.contains_key(ORIGIN) {
+        if !is_read && headers.contains_key(ORIGIN) {
             let rule = "no CORS rule of the account allows pages of this origin";
             return Err(denied("origin", &text(headers, &ORIGIN), rule));
         }
         let site = text(headers, &FETCH_SITE);
-        if matches!(site.as_str(), "cross-site" | "same-site") {
-            return Err(denied(FETCH_SITE.as_str(), &site, "pages of other sites must not write"));
+        if !matches!(site.as_str(), "cross-site" | "same-site") {
+            return Ok(());
         }
-        Ok(())
+        let rule = match is_read {
+            false => "pages of other sites must not write",
+            // What it receives is kept from its scripts, but may be a script itself.
+            true if self.is_of_private_page(headers) => return Ok(()),
+            true => {
+                "a page of another site reads by a CORS rule of the account, or from a private \
+                 host that it sends in Referer"
+            }
+        };
+        Err(denied(FETCH_SITE.as_str(), &site, rule))
+    }
+
+    /// Whether the page that sent a request is of a private host. A page may hide its address, but not send another.
+    fn is_of_private_page(&self, headers: &HeaderMap) -> bool {
+        let page = text(headers, &REFERER).parse::<Uri>().ok();
+        let host = page.as_ref().filter(|page| page.scheme().is_some()).and_then(Uri::authority);
+        host.is_some_and(|host| self.has(host.as_str()))
+    }
+
+    /// Whether a host of a request, with or without a port, is one that no page of another machine can have.
+    #[must_use]
+    pub fn allows(&self, host: &str) -> bool {
+        self.has(host)
     }
 
     /// Whether a host with or without a port is private.

@@ -8,7 +8,7 @@ use axum::{
     extract::State,
     http::{
         HeaderMap, HeaderValue, StatusCode,
-        header::{ACCEPT, CONTENT_TYPE, SERVER},
+        header::{ACCEPT, CONTENT_TYPE, HOST, SERVER},
     },
     middleware::map_response,
     response::{IntoResponse, Response},
@@ -18,7 +18,10 @@ use tokio::net::TcpListener;
 use tonic::body::Body;
 use tower::{ServiceExt as _, service_fn};
 use tracing::warn;
-use trestle_service::layer::{CallService, Request};
+use trestle_service::{
+    fault::quoted,
+    layer::{CallService, Request},
+};
 
 use crate::{
     build,
@@ -63,7 +66,13 @@ pub struct Admin {
     pub metrics: Exposition,
     /// Pages of its roles.
     pub pages: Vec<AdminPage>,
+    /// The hosts that clients may address on loopback; none: any.
+    pub hosts: Option<AllowsHost>,
 }
+
+/// Whether clients may address the listener as this host. A page in a browser of the machine could have a name of its
+/// own that resolves to it.
+pub type AllowsHost = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// A page of JSON that a role renders for each request.
 #[derive(Clone)]
@@ -101,10 +110,18 @@ impl Admin {
         tls: Option<Tls>,
         signals: impl Into<StopSignals>,
     ) {
+        let is_local = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
+        let hosts = self.hosts.clone().filter(|_| is_local);
         let router = self.router();
         let service = service_fn(move |request: Request| {
+            let other = hosts.as_ref().and_then(|allows| other_host(&request, &**allows));
             let answer = router.clone().oneshot(request);
-            async move { answer.await.map(|answer| answer.map(Body::new)) }
+            async move {
+                if let Some(host) = other {
+                    return Ok(identified(wrong_host(&host)).await.map(Body::new));
+                }
+                answer.await.map(|answer| answer.map(Body::new))
+            }
         });
         let connections = Connections::at_most(CONNECTIONS_MAX);
         let listener = Listener { socket: listener, tls, connections, bounds: BOUNDS };
@@ -113,6 +130,25 @@ impl Admin {
             warn!("requests on the admin listener were cut off");
         }
     }
+}
+
+/// The host that a request addresses, if it must not.
+fn other_host(request: &Request, allows: &dyn Fn(&str) -> bool) -> Option<String> {
+    let header = || request.headers().get(HOST).map(HeaderValue::as_bytes).unwrap_or_default();
+    let host = match request.uri().authority() {
+        Some(authority) => authority.to_string(),
+        None => String::from_utf8_lossy(header()).into_owned(),
+    };
+    (!host.is_empty() && !allows(&host)).then_some(host)
+}
+
+fn wrong_host(host: &str) -> Response {
+    let host = quoted(host);
+    let text = format!(
+        "this listener is on loopback: address it as localhost, or list the host in \
+         gateway.development_hosts: host=`{host}`\n"
+    );
+    (StatusCode::FORBIDDEN, text).into_response()
 }
 
 async fn identified(mut response: Response) -> Response {

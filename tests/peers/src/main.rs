@@ -1,7 +1,9 @@
 //! Send, receive and delete: Trestle beside Azurite, RabbitMQ and NATS JetStream; with a third argument `rest`,
-//! the protocol of Azure Storage beside Azurite and beside gRPC, see `rest`; and with `blob` blobs, see `blob`.
+//! the protocol of Azure Storage beside Azurite and beside gRPC, see `rest`; with `blob` blobs, and with
+//! `blob-rest` blobs over REST beside gRPC and Azurite, see `blob`.
 //!
-//! `trestle-peers TRESTLE PEERS [rest|blob]` takes the server's binary and the directory that `install.sh` filled. For
+//! `trestle-peers TRESTLE PEERS [rest|blob|blob-rest]` takes the server's binary and the directory that `install.sh`
+//! filled. For
 //! each way of working, every installed server that supports it is started on free ports of the loopback with a queue
 //! and a backlog, and then they take turns under the same load, so that a slow moment of the machine hits all.
 //! `BENCH_SECONDS` is the length of a turn (default 3, of `rest` and `blob` 2), `BENCH_ROUNDS` their number (default
@@ -41,7 +43,7 @@ const CONNECTIONS: usize = 4;
 fn main() {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
     let (Some(trestle), Some(peers)) = (arguments.next(), arguments.next()) else {
-        eprintln!("usage: trestle-peers TRESTLE PEERS [rest|blob]");
+        eprintln!("usage: trestle-peers TRESTLE PEERS [rest|blob|blob-rest]");
         std::process::exit(2);
     };
     let what = arguments.next().unwrap_or_default();
@@ -51,6 +53,7 @@ fn main() {
         match what.to_str() {
             Some("rest") => rest::run(&installed, plan(2)).await,
             Some("blob") => blob::run(&installed, plan(2)).await,
+            Some("blob-rest") => blob::run_rest(&installed, plan(2)).await,
             _ => run(&installed, plan(3)).await,
         }
     });

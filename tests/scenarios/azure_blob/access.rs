@@ -93,6 +93,13 @@ async fn signed_headers_replace_those_of_the_blob_and_unsigned_ones_do_not() {
     let read = rest.send(unsigned("GET", &format!("/photos/x?{signed}"))).await;
     assert_eq!(read.header("content-type"), "text/html", "{read:?}");
     assert_eq!(read.header("content-disposition"), "attachment");
+    for more in ["RSCT=text%2Fcss", "rs%63t=text%2Fcss", "RSCD=inline", "rscC=no-store"] {
+        let target = format!("/photos/x?{more}&{signed}");
+        let read = rest.send(unsigned("GET", &target)).await;
+        assert_eq!(read.header("content-type"), "text/html", "{more}: {read:?}");
+        assert_eq!(read.header("content-disposition"), "attachment", "{more}: {read:?}");
+        assert_eq!(read.header("cache-control"), "", "{more}: {read:?}");
+    }
     let plain = token(Scope::of_blob("photos/x"), "r");
     let added = rest.send(unsigned("GET", &format!("/photos/x?{plain}&rsct=text%2Fhtml"))).await;
     assert_eq!(added.failure(), (403, "AuthenticationFailed"));

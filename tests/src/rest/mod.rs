@@ -23,9 +23,19 @@ const ACCOUNT: &str = "devstoreaccount1";
 
 /// Sends a request to an address and waits for the whole answer.
 pub async fn exchange(address: &str, request: RestRequest) -> RestResponse {
-    let answer = wire::exchange(address, request.to_http(address)).await.expect("an answer");
-    let (parts, body) = answer.into_parts();
-    RestResponse { status: parts.status.as_u16(), headers: parts.headers, body }
+    try_exchange(address, request).await.expect("an answer")
+}
+
+/// The same with a server that may end meanwhile.
+///
+/// # Errors
+/// What breaks the connection.
+pub async fn try_exchange(
+    address: &str,
+    request: RestRequest,
+) -> Result<RestResponse, tower::BoxError> {
+    let (parts, body) = wire::exchange(address, request.to_http(address)).await?.into_parts();
+    Ok(RestResponse { status: parts.status.as_u16(), headers: parts.headers, body })
 }
 
 /// A server, and the address of its tables.

@@ -38,7 +38,10 @@ use trestle_identity::{
 };
 use trestle_service::clock::Clock;
 
-pub(crate) use self::{header::BLOB_TYPE, route::resource};
+pub(crate) use self::{
+    header::{BLOB_TYPE, COPY_SOURCE},
+    route::resource,
+};
 use self::{
     operation::{BlobOperation, BlobPath, DataFrom, OnBlob, OnBlobAccount, OnContainer, PutKind},
     source::SourceUrl,

@@ -20,6 +20,7 @@ use crate::{
     grpc_call::GrpcCall,
     head::RequestHead,
     metadata::write_metadata,
+    params::Params,
     reply::{self, ERROR_CODE},
     streaming::streamed,
 };
@@ -181,8 +182,11 @@ fn signed_headers(call: &GrpcCall, head: &RequestHead) -> HeaderMap {
     let mut signed = HeaderMap::new();
     let caller = Caller::in_process(&call.extensions);
     if caller.is_some_and(|caller| matches!(caller.authority, Authority::Resource(_))) {
+        // As they were signed: a parameter of a similar name is no part of the signature.
+        let query = head.uri.query().unwrap_or_default();
         for (name, header) in OVERRIDES {
-            names::set_some(&mut signed, header, head.params.get(name).unwrap_or_default());
+            let value = Params::signed(query, name);
+            names::set_some(&mut signed, header, &value.unwrap_or_default());
         }
     }
     signed

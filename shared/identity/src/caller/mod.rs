@@ -104,12 +104,12 @@ impl Caller {
         request: &mut Request,
         quotas: Option<&Arc<CallQuotas>>,
     ) -> Result<(), Fault> {
-        match self.authority {
-            Authority::Anonymous => {}
-            _ => CallHolder::authenticated(request, self.account.as_str())?,
+        let has_credentials = !matches!(self.authority, Authority::Anonymous);
+        if has_credentials {
+            CallHolder::authenticated(request, self.account.as_str())?;
         }
-        if let Some(meter) = quotas.map(|quotas| quotas.admit(&self.account)).transpose()?.flatten()
-        {
+        let admitted = quotas.map(|quotas| quotas.admit(&self.account, has_credentials));
+        if let Some(meter) = admitted.transpose()?.flatten() {
             CallHolder::measure(request, meter);
         }
         Ok(())

@@ -7,6 +7,7 @@ use http::HeaderMap;
 use super::basic::basic;
 use crate::{
     account::{Account, AccountSet},
+    authorize::NO_CREDENTIALS,
     caller::{Authority, Caller},
     sas::{self, Check, Denied, Named, Use, VerifiedTokens},
 };
@@ -104,8 +105,7 @@ impl Call<'_> {
             let (account, authority) = (account.name.clone(), Authority::Anonymous);
             return Ok(Caller::new(account, authority));
         }
-        let message = "the call has no credentials: `authorization` is required";
-        Err(Denied::new(Check::Form, Reason::NoAuthenticationInformation, message))
+        Err(Denied::new(Check::Form, Reason::NoAuthenticationInformation, NO_CREDENTIALS))
     }
 
     /// Whether the method reads blobs, which a container may have opened to every caller. The service decides.

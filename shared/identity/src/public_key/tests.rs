@@ -1,4 +1,4 @@
-use http::HeaderValue;
+use http::{HeaderValue, Method};
 
 use super::*;
 
@@ -8,7 +8,8 @@ fn checked(method: &Method, uri: &str, headers: &[(&'static str, &str)]) -> Resu
         map.append(*name, HeaderValue::from_str(value).expect("a header value"));
     }
     let uri = uri.parse().expect("a target");
-    let source = RequestSource { method, uri: &uri, headers: &map, is_allowed_page: false };
+    let is_read = method.is_safe();
+    let source = RequestSource { is_read, uri: &uri, headers: &map, is_allowed_page: false };
     let hosts = PrivateHosts::new(["Trestle.Example.com".to_owned(), "192.0.2.7".to_owned()]);
     hosts.check(&source).map_err(|denied| denied.message)
 }
@@ -79,11 +80,35 @@ fn pages_write_by_a_rule_of_the_account_only() {
         }
     }
     for site in ["cross-site", "same-site"] {
-        assert_eq!(checked(&Method::GET, "/", &[host, ("sec-fetch-site", site)]), Ok(()));
         assert!(checked(&Method::POST, "/", &[host, ("sec-fetch-site", site)]).is_err());
     }
     for site in ["none", "same-origin"] {
         assert_eq!(checked(&Method::POST, "/", &[host, ("sec-fetch-site", site)]), Ok(()));
+    }
+}
+
+#[test]
+fn pages_of_other_sites_read_from_private_hosts_only() {
+    let read = |site: &'static str, referer: Option<&str>| {
+        let mut headers = vec![("host", "127.0.0.1:10000"), ("sec-fetch-site", site)];
+        headers.extend(referer.map(|referer| ("referer", referer)));
+        checked(&Method::GET, "/", &headers)
+    };
+    for site in ["cross-site", "same-site"] {
+        for page in ["http://localhost:3000/", "http://127.0.0.1:8080/a?b", "http://app.internal/"]
+        {
+            assert_eq!(read(site, Some(page)), Ok(()), "{page}");
+        }
+        for page in
+            ["https://evil.example/", "http://localhost.evil.example/", "about:blank", "/", ""]
+        {
+            let error = read(site, Some(page)).expect_err(page);
+            assert!(error.contains(&format!("sec-fetch-site=`{site}`")), "{error}");
+        }
+        assert!(read(site, None).is_err(), "a page may hide its address");
+    }
+    for site in ["none", "same-origin"] {
+        assert_eq!(read(site, None), Ok(()), "{site}");
     }
 }
 
@@ -95,9 +120,9 @@ fn allowed_page_still_needs_a_private_host_and_no_proxy() {
         };
         pairs.iter().map(pair).collect::<HeaderMap>()
     };
-    let (method, uri) = (Method::POST, Uri::from_static("/"));
+    let uri = Uri::from_static("/");
     let is_admitted = |headers: &HeaderMap| {
-        let source = RequestSource { method: &method, uri: &uri, headers, is_allowed_page: true };
+        let source = RequestSource { is_read: false, uri: &uri, headers, is_allowed_page: true };
         PrivateHosts::default().check(&source).is_ok()
     };
     let origin = (ORIGIN, "https://app.example");

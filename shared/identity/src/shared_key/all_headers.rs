@@ -10,6 +10,7 @@ mod tests;
 use std::{borrow::Cow, fmt::Write as _};
 
 use http::{HeaderName, header};
+use trestle_service::fault::quoted;
 
 use self::form::{Order, Secondary, SignedForm, WhiteSpace};
 use super::{
@@ -39,6 +40,8 @@ const BY_POSITION: [HeaderName; 11] = [
 /// The same of [`Scheme::Lite`].
 const BY_POSITION_LITE: [HeaderName; 3] = [CONTENT_MD5, header::CONTENT_TYPE, header::DATE];
 
+/// The start of the names of metadata.
+const METADATA: &str = "x-ms-meta-";
 const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
 
 /// The texts that clients may sign for a request: one for each form.
@@ -48,6 +51,31 @@ pub(crate) fn texts<'a>(
 ) -> Box<dyn Iterator<Item = String> + 'a> {
     let request = Canonical(request);
     Box::new(request.forms(account).map(move |form| request.text(account, form)))
+}
+
+/// What makes a request have the signed text of another one too, if anything does: the text joins the values of a
+/// header or a parameter with commas, and ends each with a line feed. No client sends such a request.
+pub(crate) fn ambiguity(request: &SignedRequest<'_>) -> Option<String> {
+    let is_repeated = |name: &&HeaderName| {
+        // Repeated metadata has an error of its own.
+        let is_signed = name.as_str().starts_with("x-ms-") && !name.as_str().starts_with(METADATA);
+        is_signed && request.headers.get_all(*name).iter().nth(1).is_some()
+    };
+    if let Some(name) = request.headers.keys().find(is_repeated) {
+        return Some(format!("{name}: must not be repeated"));
+    }
+    let name = |name: &str| format!("the parameter `{}`", quoted(name));
+    let parameters = parameters(request.query);
+    parameters.iter().find_map(|(key, values)| match &values[..] {
+        [_, _, ..] => Some(format!("{}: must not be repeated", name(key))),
+        _ if key.contains(|c: char| c == ':' || c.is_control()) => {
+            Some(format!("{}: its name must have no colon and no control character", name(key)))
+        }
+        values if values.iter().any(|value| value.contains(['\n', '\r'])) => {
+            Some(format!("{}: must have no line feed", name(key)))
+        }
+        _ => None,
+    })
 }
 
 /// A request in the form of queues and blobs.

@@ -43,6 +43,9 @@ pub enum Scheme {
 pub type SignedTexts =
     for<'a> fn(&'a SignedRequest<'a>, &'a str) -> Box<dyn Iterator<Item = String> + 'a>;
 
+/// What makes a request ambiguous to its signature, and the rule; none for most.
+pub type Ambiguity = fn(&SignedRequest<'_>) -> Option<String>;
+
 /// A signed request, each part as it was sent.
 #[derive(Debug, Clone, Copy)]
 pub struct SignedRequest<'a> {
@@ -77,7 +80,7 @@ impl SignedRequest<'_> {
     /// `now`. Takes as long for an absent account.
     ///
     /// # Errors
-    /// [`Check::Signature`] or [`Check::Time`].
+    /// [`Check::Signature`], also for a request that has the signed text of another one; or [`Check::Time`].
     pub fn verify(
         &self,
         account: &str,
@@ -89,6 +92,11 @@ impl SignedRequest<'_> {
             .any(|text| accounts.with_signature(account, &text, signature).is_some());
         if !is_signed {
             return Err(Denied::unknown());
+        }
+        if let Some(ambiguity) = (self.service.ambiguity)(self) {
+            let message =
+                format!("the signature of the request covers another one too: {ambiguity}");
+            return Err(Denied::new(Check::Signature, Reason::AuthenticationFailed, message));
         }
         let date = self.date();
         let at = read_date(&date);

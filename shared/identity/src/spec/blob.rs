@@ -74,6 +74,7 @@ pub const BLOB: ServiceSpec = ServiceSpec {
     normalize: without_empty,
     describe: |_| String::new(),
     signed_texts: all_headers::texts,
+    ambiguity: all_headers::ambiguity,
 };
 
 /// The time of a snapshot or a version, which is signed and not part of the token. A bound of a grant.

@@ -8,7 +8,11 @@ mod table;
 
 use std::hash::{Hash, Hasher};
 
-use crate::{field_values::FieldValues, sas::Malformed, shared_key::SignedTexts};
+use crate::{
+    field_values::FieldValues,
+    sas::Malformed,
+    shared_key::{Ambiguity, SignedTexts},
+};
 
 pub use self::{
     blob::{BLOB, SNAPSHOT},
@@ -57,6 +61,8 @@ pub struct ServiceSpec {
     pub describe: fn(&FieldValues) -> String,
     /// The texts that Shared Key may sign for a request, the most likely one first.
     pub signed_texts: SignedTexts,
+    /// What makes a request have the signed text of another one too.
+    pub ambiguity: Ambiguity,
 }
 
 /// A type of resource that a token is for.

@@ -34,6 +34,7 @@ pub const QUEUE: ServiceSpec = ServiceSpec {
     normalize: without_empty,
     describe: |_| String::new(),
     signed_texts: all_headers::texts,
+    ambiguity: all_headers::ambiguity,
 };
 
 impl Scope {

@@ -34,6 +34,8 @@ pub const TABLE: ServiceSpec = ServiceSpec {
     normalize,
     describe,
     signed_texts: table::texts,
+    // Of the query it signs one parameter, and of the headers none by its name.
+    ambiguity: |_| None,
 };
 
 impl Scope {

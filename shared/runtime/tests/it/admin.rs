@@ -1,6 +1,6 @@
 //! The admin listener, over a real socket.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
@@ -10,7 +10,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use trestle_runtime::{
-    admin::{Admin, AdminPage},
+    admin::{Admin, AdminPage, AllowsHost},
     health::Health,
     openmetrics::Exposition,
     serve::bind,
@@ -20,7 +20,7 @@ use trestle_service::exemplar::Exemplars;
 const TABLE: &str = "trestle.table.v1.TableService";
 
 /// Status line and body of one response.
-async fn get(address: std::net::SocketAddr, path: &str) -> (String, String) {
+async fn get(address: SocketAddr, path: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -30,6 +30,31 @@ async fn get(address: std::net::SocketAddr, path: &str) -> (String, String) {
     // Every page identifies its server, so that a client distinguishes it from another one on this port.
     assert!(head.lines().any(|line| line == "server: trestle"), "{path}: {head}");
     (head.lines().next().unwrap().to_owned(), body.to_owned())
+}
+
+/// The status of a page, addressed as `host`.
+async fn status_at(address: SocketAddr, host: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET /version HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer.lines().next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_listener_on_loopback_rejects_the_hosts_that_it_does_not_allow() {
+    let (health, metrics) = (Health::of(&[TABLE]).await, Exposition::default());
+    let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
+    let hosts: AllowsHost = Arc::new(|host: &str| host.starts_with("localhost"));
+    let admin = Admin { health, metrics, pages: Vec::new(), hosts: Some(hosts) };
+    let serving = tokio::spawn(admin.serve(listener, None, stop.clone()));
+
+    assert_eq!(status_at(address, "localhost:1").await, "HTTP/1.1 200 OK");
+    assert_eq!(status_at(address, "evil.example:1").await, "HTTP/1.1 403 Forbidden");
+    stop.cancel();
+    serving.await.unwrap();
 }
 
 #[tokio::test]
@@ -45,7 +70,7 @@ async fn serves_probes_and_metrics() {
     let metrics = Exposition::new(registry, Exemplars::default());
     let json = Arc::new(|| "[1]".to_owned());
     let pages = vec![AdminPage { path: "/numbers", about: "a list", json }];
-    let admin = Admin { health: health.clone(), metrics, pages };
+    let admin = Admin { health: health.clone(), metrics, pages, hosts: None };
     let serving = tokio::spawn(admin.serve(listener, None, stop.clone()));
 
     let ready = get(address, "/readyz").await;

@@ -274,6 +274,8 @@ struct CallShares {
     peer: PeerKey,
     holder: Holder,
     slots: Vec<CallSlot>,
+    /// Of what it has in memory.
+    held: Vec<Share>,
 }
 
 #[derive(Debug)]
@@ -293,7 +295,7 @@ impl CallHolder {
 
     fn new(peer: PeerKey) -> Self {
         let (holder, slots) = (Holder::peer(peer), Vec::new());
-        let shares = Mutex::new(CallShares { peer, holder, slots });
+        let shares = Mutex::new(CallShares { peer, holder, slots, held: Vec::new() });
         Self(Arc::new(HeldCall { shares, meter: OnceLock::new() }))
     }
 
@@ -361,6 +363,11 @@ impl CallHolder {
         let may_wait = slot.otherwise.is_some();
         shares.slots.push(slot);
         Ok(may_wait)
+    }
+
+    /// Keeps a share until the call has ended.
+    pub(super) fn keep(&self, share: Share) {
+        self.lock().held.push(share);
     }
 
     /// Returns the slots of the call.

@@ -93,16 +93,21 @@ impl CallQuotas {
         })
     }
 
-    /// Admits a call of an account. Returns where its bytes count; none: they have no limit.
+    /// Admits a call of an account. Returns where its bytes count; none: they have no limit. Calls without credentials,
+    /// which anyone may make, have a quota of their own of the same size.
     ///
     /// # Errors
     /// The account has used its operations or overdrawn its bytes: with the quota, and the delay after which a call
     /// is admitted if no other one is before it. Nothing was reserved.
-    pub fn admit(self: &Arc<Self>, account: &AccountName) -> Result<Option<CallMeter>, Fault> {
+    pub fn admit(
+        self: &Arc<Self>,
+        account: &AccountName,
+        has_credentials: bool,
+    ) -> Result<Option<CallMeter>, Fault> {
         let CallRates { operations, bytes } = self.quotas.of(account).calls;
         let now = self.started.elapsed();
         let meter = bytes.map(|rate| {
-            let key = self.key(CallLimit::Bytes, account);
+            let key = self.key(CallLimit::Bytes, (account, has_credentials));
             CallMeter { quotas: Arc::clone(self), rate, key }
         });
         let rejected = |limit: CallLimit, rate, wait| {
@@ -116,15 +121,15 @@ impl CallQuotas {
             }
         }
         if let Some(rate) = operations {
-            let key = self.key(CallLimit::Operations, account);
+            let key = self.key(CallLimit::Operations, (account, has_credentials));
             let reserved = self.buckets.reserve(key, rate, 1, now);
             reserved.map_err(|wait| rejected(CallLimit::Operations, rate, wait))?;
         }
         Ok(meter)
     }
 
-    fn key(&self, limit: CallLimit, account: &AccountName) -> u64 {
-        self.hasher.hash_one((limit, account))
+    fn key(&self, limit: CallLimit, caller: (&AccountName, bool)) -> u64 {
+        self.hasher.hash_one((limit, caller))
     }
 }
 

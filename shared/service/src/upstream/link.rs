@@ -44,10 +44,12 @@ use super::{
 
 /// Interval and timeout of TCP keepalive probes.
 const KEEPALIVE: Duration = Duration::from_secs(20);
-/// Bytes that one response may be ahead of its reader.
-const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
-/// Bytes that all responses of a connection may be ahead.
-const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
+/// Bytes that one response may be ahead of its reader. The client of the gateway may not read: this is what such a call
+/// holds.
+const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
+/// Bytes that all responses of a connection may be ahead: as many as there are, so that unread ones never
+/// delay others, nor the health of the process.
+const CONNECTION_WINDOW_BYTES: u32 = (1 << 31) - 1;
 /// Most calls on a connection, where the peer sets no bound: more would only wait for its one task.
 const CALLS_MAX: usize = 1024;
 /// Calls of the link itself: two health watches, and a probe.

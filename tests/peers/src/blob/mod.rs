@@ -1,4 +1,4 @@
-//! Blobs: Trestle over gRPC beside Azurite, Garage, SeaweedFS and s3s-fs over their protocols.
+//! Blobs: Trestle over gRPC, or over REST and gRPC, beside Azurite, Garage, SeaweedFS and s3s-fs over their protocols.
 //!
 //! Each server gets the same blobs and the same operations, in turns, from as many connections with one call under way
 //! on each. Trestle, Garage and SeaweedFS answer a write when it is on disk, and Trestle verifies what it reads.
@@ -102,8 +102,22 @@ struct Done {
 
 /// Runs every operation on every server that starts.
 pub(crate) async fn run(installed: &Installed, plan: Plan) {
+    compare(sides::all(installed).await, plan, report::line).await;
+}
+
+/// Runs every operation over REST, over gRPC, and on Azurite.
+pub(crate) async fn run_rest(installed: &Installed, plan: Plan) {
+    compare(sides::of_azure(installed).await, plan, report::rest_line).await;
+}
+
+/// Runs every operation on the servers that started, and reports each on a line.
+async fn compare(
+    started: Vec<(&'static str, Result<Side, String>)>,
+    plan: Plan,
+    line: fn(Operation, &[Side], &[Vec<Done>]),
+) {
     let mut running = Vec::new();
-    for (name, started) in sides::all(installed).await {
+    for (name, started) in started {
         match started {
             Ok(side) => running.push(side),
             Err(reason) => println!("SKIPPED: {name}: {reason}"),
@@ -120,7 +134,7 @@ pub(crate) async fn run(installed: &Installed, plan: Plan) {
                 sums.push(turn(side, operation, plan.turn).await);
             }
         }
-        report::line(operation, &running, &sums);
+        line(operation, &running, &sums);
     }
     for side in &running {
         println!("{}: {:.0} MiB resident", side.name, side.server.resident_mib());

@@ -58,25 +58,57 @@ pub(super) async fn all(installed: &Installed) -> Vec<(&'static str, Result<Side
     ]
 }
 
-/// Trestle as it is by default: every write is answered when it is on disk.
-async fn trestle(installed: &Installed) -> Result<Side, String> {
-    let (mut server, port) = (Server::new(), free_port());
+/// Trestle over REST and over gRPC, each a server of its own, and Azurite, with the same requests as the first.
+pub(super) async fn of_azure(installed: &Installed) -> Vec<(&'static str, Result<Side, String>)> {
+    vec![
+        ("rest", trestle_rest(installed).await),
+        ("trestle", trestle(installed).await),
+        ("azurite", azurite(installed).await),
+    ]
+}
+
+/// Trestle as it is by default: every write is answered when it is on disk. Returns the ports of gRPC and of REST.
+async fn started(installed: &Installed) -> Result<(Server, [u16; 2]), String> {
+    let (mut server, ports) = (Server::new(), [(); 2].map(|()| free_port()));
     let mut command = Command::new(&installed.trestle);
     command.args(["serve", "--admin", "127.0.0.1:0", "--azure-table", "off"]);
-    command.args([
-        "--azure-queue",
-        "off",
-        "--azure-blob",
-        "off",
-        "--listen",
-        &format!("127.0.0.1:{port}"),
-    ]);
+    command.args(["--azure-queue", "off", "--listen", &format!("127.0.0.1:{}", ports[0])]);
+    command.args(["--azure-blob", &format!("127.0.0.1:{}", ports[1])]);
     command.env("TRESTLE__TELEMETRY__LOG_FILTER", "warn");
     command.arg("--data-dir").arg(server.data().join("data"));
     server.spawn(&mut command)?;
-    server.listening(port).await?;
+    for port in ports {
+        server.listening(port).await?;
+    }
+    Ok((server, ports))
+}
+
+/// Trestle over gRPC.
+async fn trestle(installed: &Installed) -> Result<Side, String> {
+    let (server, [port, _]) = started(installed).await?;
     GrpcStore::open(port).await.create().await?;
     Ok(Side { name: "trestle", server, protocol: Protocol::Grpc { port } })
+}
+
+/// Trestle by the protocol of Azure Storage.
+async fn trestle_rest(installed: &Installed) -> Result<Side, String> {
+    let (server, [_, port]) = started(installed).await?;
+    let dialect = created_at_azure(port).await?;
+    Ok(Side { name: "rest", server, protocol: Protocol::Http { port, dialect } })
+}
+
+/// Requests to a server of the protocol of Azure Storage, after the container was created there.
+async fn created_at_azure(port: u16) -> Result<Dialect, String> {
+    let path = format!("/{}/{CONTAINER}", azurite::ACCOUNT);
+    let query = format!("?{}", azurite::signature('b'));
+    let container = format!("{path}{query}&restype=container");
+    let dialect = Dialect {
+        location: Location::Fixed { path, query },
+        put: "x-ms-blob-type: BlockBlob\r\n",
+        all: "x-ms-version: 2021-10-04\r\n",
+    };
+    HttpStore::open(port, dialect.clone()).await.create(&container).await?;
+    Ok(dialect)
 }
 
 /// Azurite with its default persistence.
@@ -88,15 +120,7 @@ async fn azurite(installed: &Installed) -> Result<Side, String> {
     command.arg(port.to_string()).arg("--location").arg(server.data().join("data"));
     server.spawn(&mut command)?;
     server.listening(port).await?;
-    let path = format!("/{}/{CONTAINER}", azurite::ACCOUNT);
-    let query = format!("?{}", azurite::signature('b'));
-    let container = format!("{path}{query}&restype=container");
-    let dialect = Dialect {
-        location: Location::Fixed { path, query },
-        put: "x-ms-blob-type: BlockBlob\r\n",
-        all: "x-ms-version: 2021-10-04\r\n",
-    };
-    HttpStore::open(port, dialect.clone()).await.create(&container).await?;
+    let dialect = created_at_azure(port).await?;
     Ok(Side { name: "azurite", server, protocol: Protocol::Http { port, dialect } })
 }
 

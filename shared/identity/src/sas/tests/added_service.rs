@@ -45,6 +45,7 @@ const LOGS: ServiceSpec = ServiceSpec {
     normalize: |_| Ok(()),
     describe: |_| String::new(),
     signed_texts: all_headers::texts,
+    ambiguity: |_| None,
 };
 
 fn terms(prefix: &str) -> Terms {

@@ -329,3 +329,34 @@ fn non_ascii_values_are_signed_as_text() {
         assert!(text.contains(line), "{text}");
     }
 }
+
+#[test]
+fn a_request_with_the_signed_text_of_another_one_is_rejected() {
+    let source = [("x-ms-copy-source", "http://h/c/a,b")];
+    let split = [("x-ms-copy-source", "http://h/c/a"), ("x-ms-copy-source", "b")];
+    let (plain, source, split) = (dated(&[]), dated(&source), dated(&split));
+    for (honest, other, rule) in [
+        (
+            (&plain, "/q?blockid=QUFB&comp=block"),
+            (&plain, "/q?blockid=QUFB%0Acomp:block"),
+            "line feed",
+        ),
+        (
+            (&plain, "/q?comp=list&prefix=a,b"),
+            (&plain, "/q?comp=list&prefix=a&prefix=b"),
+            "repeated",
+        ),
+        ((&plain, "/q?snapshot=2026:1"), (&plain, "/q?snapshot:2026=1"), "no colon"),
+        ((&plain, "/q?a=1&b=2"), (&plain, "/q?a%3A1%0Ab=2"), "no control character"),
+        ((&source, "/q"), (&split, "/q"), "x-ms-copy-source: must not be repeated"),
+    ] {
+        let (honest, other) = (signed("PUT", honest.0, honest.1), signed("PUT", other.0, other.1));
+        let text = honest.string_to_sign(ACCOUNT);
+        let signature = AccountKey::development().sign(&text);
+        let error = other.verify(ACCOUNT, &signature, &accounts(), now(0)).expect_err(rule);
+
+        assert!(passes(&honest, &text), "{rule}");
+        assert_eq!(other.string_to_sign(ACCOUNT), text, "{rule}: it covers both");
+        assert!(error.message.contains(rule), "{error:?}");
+    }
+}

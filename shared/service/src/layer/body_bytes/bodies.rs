@@ -27,7 +27,7 @@ use super::{
 /// Parts of responses under this size are not counted: there are few for each call.
 const ANSWER_BYTES_COUNTED: usize = 1024;
 /// Parts of responses from this size on are rejected when they do not fit.
-const ANSWER_BYTES_LARGE: usize = 64 * 1024;
+pub(super) const ANSWER_BYTES_LARGE: usize = 64 * 1024;
 
 /// The body of a request, counted as it is read. A message is forwarded when it has arrived completely: its reader
 /// reserves memory for the length that the client declares, which costs the client nothing.

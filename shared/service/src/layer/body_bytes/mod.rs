@@ -24,7 +24,7 @@ use tower::Service;
 pub(in crate::layer) use self::held_bytes::HeldBytes;
 use self::{
     arrival::ArrivalDeadline,
-    bodies::{CountedPieces, CountedRequest, CountedResponse},
+    bodies::{ANSWER_BYTES_LARGE, CountedPieces, CountedRequest, CountedResponse},
     throttle::BodyThrottle,
 };
 use super::{
@@ -37,7 +37,10 @@ use super::{
     middleware::{Middleware, MiddlewareLayer},
     shares::{CallHolder, SharePool},
 };
-use crate::{fault::message_too_large, limits::MESSAGE_BYTES_MAX};
+use crate::{
+    fault::{Fault, message_too_large},
+    limits::MESSAGE_BYTES_MAX,
+};
 
 /// Bytes of which a request without a pool may hold three quarters when it is decompressed: a message where no layer
 /// bounds it is small.
@@ -133,16 +136,55 @@ impl DeclaredLength {
     }
 }
 
-/// The pool of bodies, in the extensions of a request whose messages are decompressed behind it.
+/// The pool of bodies, in the extensions of a request whose messages are decompressed or collected behind it.
 #[derive(Debug, Clone)]
 pub(in crate::layer) struct BodyPool(Arc<SharePool>);
 
 impl BodyPool {
-    /// Bytes of the pool of a request; of a small one of its own where no layer has put one on it.
-    pub(in crate::layer) fn held(extensions: &http::Extensions) -> HeldBytes {
+    /// The pool of a request; a small one of its own where no layer has put one on it.
+    fn of(extensions: &http::Extensions) -> Self {
         let small = || Self(SharePool::new(WHAT, UNPOOLED_BYTES_MAX));
-        let Self(pool) = extensions.get::<Self>().cloned().unwrap_or_else(small);
+        extensions.get::<Self>().cloned().unwrap_or_else(small)
+    }
+
+    /// Bytes of the pool of a request.
+    pub(in crate::layer) fn held(extensions: &http::Extensions) -> HeldBytes {
+        let Self(pool) = Self::of(extensions);
         HeldBytes::new(pool, CallHolder::of(extensions))
+    }
+}
+
+/// What a call holds of responses that are collected before they are sent.
+#[derive(Debug)]
+pub struct CollectedResponses {
+    pool: Arc<SharePool>,
+    holder: CallHolder,
+    reads: bool,
+}
+
+impl CollectedResponses {
+    /// Of the calls of a request, which only reads or not.
+    #[must_use]
+    pub fn of(extensions: &http::Extensions, reads: bool) -> Self {
+        let BodyPool(pool) = BodyPool::of(extensions);
+        Self { pool, holder: CallHolder::of(extensions), reads }
+    }
+
+    /// Counts a response of so many bytes until the call has ended, if it is large.
+    ///
+    /// # Errors
+    /// The holder has its share, and the call may be repeated: it only reads.
+    pub fn add(&self, bytes: usize) -> Result<(), Fault> {
+        if bytes < ANSWER_BYTES_LARGE {
+            return Ok(());
+        }
+        let holder = self.holder.holder();
+        let share = match self.pool.take(holder, bytes) {
+            Err(fault) if self.reads => return Err(fault),
+            share => share.unwrap_or_else(|_| self.pool.overdraw(holder, bytes)),
+        };
+        self.holder.keep(share);
+        Ok(())
     }
 }
 
@@ -183,7 +225,7 @@ impl Middleware for BodyBytes {
             throttle: throttled,
             reads,
         };
-        if request.headers().contains_key(ENCODING) {
+        if unframed.is_some() || request.headers().contains_key(ENCODING) {
             request.extensions_mut().insert(BodyPool(Arc::clone(&pool)));
         }
         let request = request.map(|body| match is_bulk {
