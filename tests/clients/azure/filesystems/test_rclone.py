@@ -28,7 +28,7 @@ def rclone(target):
         "RCLONE_CONFIG": "/dev/null",
         "RCLONE_CONFIG_BLOBS_TYPE": "azureblob",
         "RCLONE_CONFIG_BLOBS_SAS_URL": f"{target.blob}?{token}",
-        # A failure is not hidden by a retry.
+        # A failure is not masked by a retry.
         "RCLONE_RETRIES": "1",
         "RCLONE_LOW_LEVEL_RETRIES": "1",
     }

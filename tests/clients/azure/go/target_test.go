@@ -34,7 +34,7 @@ const (
 
 var names atomic.Int64
 
-// Each request is sent once, so that a failure is not hidden by a retry.
+// Each request is sent once, so that a failure is not masked by a retry.
 var once = azcore.ClientOptions{Retry: policy.RetryOptions{MaxRetries: -1}}
 
 // endpoint is the address of the blob service with the account, as run.sh sets it.
