@@ -2,7 +2,7 @@
 # setup.sh.
 
 # start_server: starts an empty server with the development account on free ports, and sets `grpc` to
-# its address. It ends with the script.
+# its address, and `azure_blob` to that of blobs by REST. It ends with the script.
 start_server() {
   local word="" rest=""
   coproc server {
@@ -17,6 +17,8 @@ start_server() {
     exit 1
   fi
   grpc=$(sed -n 's/.*\bgrpc=\([^ ]*\).*/\1/p' <<<"ready $rest")
+  # shellcheck disable=SC2034  # read by the suites
+  azure_blob=$(sed -n 's/.*\bazure_blob=\([^ ]*\).*/\1/p' <<<"ready $rest")
 }
 
 # protoc: sets `protoc` to a compiler of contracts, the one of the machine or of a wheel.
