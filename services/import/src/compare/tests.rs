@@ -22,7 +22,8 @@ fn queue(before: u64, sent: u64, repeated: u64, target: u64) -> ComparedQueue {
 }
 
 fn report(tables: Vec<ComparedTable>, queues: Vec<ComparedQueue>) -> Report {
-    Report { tables, queues, skipped: Vec::new(), skipped_more: 0 }
+    let (containers, skipped) = (Vec::new(), Vec::new());
+    Report { tables, queues, containers, skipped, skipped_more: 0 }
 }
 
 #[test]
