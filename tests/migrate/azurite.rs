@@ -44,7 +44,9 @@ fn a_workspace_is_copied_and_compared() {
     let output = succeeds(&server, &["import", "azurite", &path(&directory), "--json"]);
 
     assert!(
-        output.ends_with("{\"tables\":1,\"queues\":1,\"containers\":0,\"blobs\":0,\"bytes\":0,\"not_copied\":0,\"match\":true}\n"),
+        output.ends_with(
+            "{\"tables\":1,\"queues\":1,\"containers\":0,\"blobs\":0,\"bytes\":0,\"not_copied\":0,\"match\":true}\n"
+        ),
         "{output}"
     );
     assert!(

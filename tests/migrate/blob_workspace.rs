@@ -52,8 +52,7 @@ impl BlobWorkspace {
             .iter()
             .map(|block| format!(r#"{{"name":"","size":{},{}}}"#, block.len(), self.place(block)))
             .collect();
-        let properties =
-            format!(r#""contentLength":{size},"blobType":"AppendBlob"{properties}"#);
+        let properties = format!(r#""contentLength":{size},"blobType":"AppendBlob"{properties}"#);
         let members = format!(r#""committedBlocksInOrder":[{}]"#, blocks.join(","));
         self.state(name, "", &properties, &members);
     }
@@ -67,9 +66,8 @@ impl BlobWorkspace {
                 format!(r#"{{"start":{start},"end":{end},{place}}}"#)
             })
             .collect();
-        let properties = format!(
-            r#""contentLength":{size},"blobType":"PageBlob","blobSequenceNumber":7"#
-        );
+        let properties =
+            format!(r#""contentLength":{size},"blobType":"PageBlob","blobSequenceNumber":7"#);
         let members = format!(r#""pageRangesInOrder":[{}]"#, ranges.join(","));
         self.state(name, "", &properties, &members);
     }
@@ -78,9 +76,8 @@ impl BlobWorkspace {
     pub(crate) fn state(&mut self, name: &str, snapshot: &str, properties: &str, members: &str) {
         let first = self.containers[0].split(r#""name":""#).nth(1).unwrap();
         let container = first.split('"').next().unwrap().to_owned();
-        let key = format!(
-            r#""accountName":"{ACCOUNT}","containerName":"{container}","name":"{name}""#
-        );
+        let key =
+            format!(r#""accountName":"{ACCOUNT}","containerName":"{container}","name":"{name}""#);
         self.raw(&format!(
             r#"{{{key},"snapshot":"{snapshot}","isCommitted":true,"deleted":false,
             "properties":{{"etag":"\"0x1\"",{properties}}},{members},"$loki":1}}"#

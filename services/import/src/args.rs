@@ -89,7 +89,7 @@ pub(crate) struct CopyArgs {
     /// Also copy the snapshots of blobs; they get new times
     #[arg(long, conflicts_with = "skip_blobs")]
     pub(crate) snapshots: bool,
-    /// Most tables, key ranges of large ones, or blobs that are copied at the same time; 16 of the blobs
+    /// Most tables, key ranges of large ones, or blobs (up to 16) that are copied at the same time
     #[arg(long, default_value_t = 8, value_name = "N", value_parser = whole_number::<u16>(1..=1024))]
     pub(crate) parallel: u16,
 }
@@ -115,11 +115,13 @@ UseDevelopmentStorage=true means an emulator on this machine.
 Copied: tables with the types of their properties, queues with their metadata, containers with their
 metadata and public access, blobs with their content, HTTP properties, metadata, tags and tiers, and
 stored access policies, which only a key may read; snapshots with --snapshots. A blob that changes
-while it is copied, or that is archived, is named and not copied. The protocol has no way to read all messages of a queue and
-leave them: --queues peek (the default) changes nothing in the account and copies the first 32
-messages of each queue; --queues receive moves all that can be received. Messages that remain make the
-exit code 1. A moved message is invisible in the account for 5 minutes until it is deleted there;
---resume makes those visible at once that a killed import had received.
+while it is copied, or that is archived, is named and not copied.
+
+The protocol has no way to read all messages of a queue and leave them: --queues peek (the default)
+changes nothing in the account and copies the first 32 messages of each queue; --queues receive moves
+all that can be received. Messages that remain make the exit code 1. A moved message is invisible in
+the account for 5 minutes until it is deleted there; --resume makes those visible at once that a
+killed import had received.
 
 The account should not be written to meanwhile. Progress is kept in ACCOUNT.trestle-import in the
 current directory until the import ends; --resume continues there, and nothing is duplicated. At the

@@ -101,17 +101,9 @@ impl Source for Azure {
         let moves = plan.queues.iter();
         let moves = moves.map(|queue| queues::copy(http, target, queue.name.clone(), messages));
         let moves = futures::stream::iter(moves).buffer_unordered(self.parallel);
-        let blobs = AccountBlobs {
-            http,
-            target,
-            snapshots: self.snapshots,
-            parallel: self.parallel,
-        };
-        tokio::try_join!(
-            copies.try_collect::<()>(),
-            moves.try_collect::<()>(),
-            blobs.copy(plan),
-        )?;
+        let blobs =
+            AccountBlobs { http, target, snapshots: self.snapshots, parallel: self.parallel };
+        tokio::try_join!(copies.try_collect::<()>(), moves.try_collect::<()>(), blobs.copy(plan),)?;
         Ok(())
     }
 }

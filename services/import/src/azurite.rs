@@ -26,9 +26,9 @@ mod regular_file;
 mod texts;
 mod workspace;
 
+pub(super) use blob_documents::tier_of;
 use blobs::WorkspaceBlobs;
 use extents::Extents;
-pub(super) use blob_documents::tier_of;
 use loki::Collection;
 use workspace::Workspace;
 

@@ -13,7 +13,10 @@ use std::collections::{BTreeSet, HashMap};
 use bytes::Bytes;
 use futures::TryStreamExt as _;
 use tokio::sync::Semaphore;
-use trestle_command::{errors::CliError, retry::repeated};
+use trestle_command::{
+    errors::CliError,
+    retry::{Retries, repeated},
+};
 use trestle_proto::blob::v1::{
     AccessTier, Blob, BlobConditions, DeleteBlobRequest, DeleteSnapshots, HttpProperties,
     SetBlobTierRequest, SnapshotBlobRequest,
@@ -150,7 +153,7 @@ impl BlobTarget<'_> {
         let count = loaded.as_ref().map_or(1, Vec::len);
         let mut copied = CopiedStates::default();
         let result = match loaded {
-            Ok(states) => self.copy_states(name, states, &mut copied).await,
+            Ok(states) => self.copy_again(name, &states, &mut copied).await,
             Err(failure) => Err(failure),
         };
         let failed = match result {
@@ -180,10 +183,30 @@ impl BlobTarget<'_> {
         Ok(())
     }
 
+    /// Copies the states of a name, and begins again after a temporary error where there are snapshots: a call for one
+    /// is not repeated, since a try without a response may have made it.
+    async fn copy_again<C: ImportedContent>(
+        &self,
+        name: &str,
+        states: &BlobStates<C>,
+        copied: &mut CopiedStates,
+    ) -> Result<(), BlobFailure> {
+        let mut retries = Retries::default();
+        loop {
+            match self.copy_states(name, states, copied).await {
+                Err(BlobFailure::Fatal(error)) if states.len() > 1 => {
+                    retries.wait(error).await?;
+                    *copied = CopiedStates::default();
+                }
+                done => return done,
+            }
+        }
+    }
+
     async fn copy_states<C: ImportedContent>(
         &self,
         name: &str,
-        states: BlobStates<C>,
+        states: &BlobStates<C>,
         copied: &mut CopiedStates,
     ) -> Result<(), BlobFailure> {
         let has_tiers = states.iter().any(|(state, _)| state.tier != AccessTier::Unspecified);
@@ -192,12 +215,13 @@ impl BlobTarget<'_> {
             // Those of an interrupted run would be there twice.
             self.delete(name).await?;
         }
-        for (mut state, content) in states {
+        for (state, content) in states {
+            let mut state = state.clone();
             if has_snapshots && has_tiers && state.tier == AccessTier::Unspecified {
                 // Otherwise it would have the tier of the state that it overwrites.
                 state.tier = state.default_tier();
             }
-            let blob = self.copy_state(&state, &content, &mut copied.is_written).await?;
+            let blob = self.copy_state(&state, content, &mut copied.is_written).await?;
             let blob = match state.is_snapshot {
                 true => self.snapshot(blob).await?,
                 false => blob,
@@ -242,7 +266,7 @@ impl BlobTarget<'_> {
             ..Default::default()
         };
         let session = self.target.session;
-        // Without a retry: a second try might make a second snapshot.
+        // Not repeated here: a second try might make a second snapshot.
         let made = session.blobs().snapshot_blob(request).await?;
         Ok(made.into_inner().snapshot.unwrap_or_default())
     }

@@ -3,8 +3,8 @@
 use tonic::{Code, Status};
 use trestle_command::{errors::CliError, retry::repeated};
 use trestle_proto::blob::v1::{
-    Container, CreateContainerRequest, ListBlobsRequest, SetContainerAccessPoliciesRequest,
-    UpdateContainerRequest, listed_blob::Item,
+    Container, CreateContainerRequest, ListBlobsRequest, PublicAccess,
+    SetContainerAccessPoliciesRequest, UpdateContainerRequest, listed_blob::Item,
 };
 
 use super::{ImportTarget, blobs, plan::PlannedContainer, progress::Skipped};
@@ -48,7 +48,9 @@ impl ImportTarget<'_> {
         let created = self.create_container(container).await;
         let codes = [Code::InvalidArgument, Code::OutOfRange];
         let rejected = Skipped::rejected(created, &codes, whose(name), "")?;
-        if rejected.is_some() || container.policies.is_empty() {
+        // Those of an existing container are replaced, as its metadata is.
+        let is_private = container.public_access == PublicAccess::Unspecified;
+        if rejected.is_some() || (container.policies.is_empty() && is_private) {
             return Ok(rejected);
         }
         let request = SetContainerAccessPoliciesRequest {
@@ -58,9 +60,8 @@ impl ImportTarget<'_> {
             ..Default::default()
         };
         let session = self.session;
-        let set = repeated(async || {
-            session.blobs().set_container_access_policies(request.clone()).await
-        });
+        let set =
+            repeated(async || session.blobs().set_container_access_policies(request.clone()).await);
         let codes = [Code::InvalidArgument, Code::PermissionDenied];
         Skipped::rejected(set.await, &codes, whose(name), "access policies")
     }

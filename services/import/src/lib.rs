@@ -1,8 +1,9 @@
-//! `trestle import`: copies tables, queues and blobs from a source, resumably, and compares source and target at the end.
+//! `trestle import`: copies tables, queues and blobs from a source, resumably, and compares source and target at the
+//! end.
 //!
-//! The content of the source is listed first. Then tables, queues and containers are created, and the source copies into
-//! them, recording its progress. Entities and blobs replace existing ones and messages carry the ids they had, so a
-//! repeated step changes nothing.
+//! The content of the source is listed first. Then tables, queues and containers are created, and the source copies
+//! into them, recording its progress. Entities and blobs replace existing ones and messages carry the ids they had, so
+//! a repeated step changes nothing.
 
 mod args;
 mod azure;

@@ -14,9 +14,7 @@ use super::{
 };
 use crate::{
     ImportTarget,
-    blobs::{
-        self, BATCH_MAX, BlobFailure, BlobStates, BlobTarget, ImportedContent, PagesWithData,
-    },
+    blobs::{self, BATCH_MAX, BlobFailure, BlobStates, BlobTarget, ImportedContent, PagesWithData},
     containers,
     plan::{self, ImportPlan, PlannedContainer},
     progress::{BlobPosition, Skipped},
@@ -41,7 +39,8 @@ pub(super) async fn list(http: &Http, plan: &mut ImportPlan) -> Result<(), CliEr
         let page: ContainersPage = parsed(http.send(&request, what).await?.body(), what)?;
         marker.clone_from(&page.next_marker);
         for found in page.into_containers() {
-            let (path, whose) = (format!("/{}", encoded(&found.name)), containers::whose(&found.name));
+            let (path, whose) =
+                (format!("/{}", encoded(&found.name)), containers::whose(&found.name));
             let policies = policies::read(http, Service::Blobs, path, &whose, plan).await?;
             plan.containers.push(PlannedContainer {
                 name: found.name,
@@ -187,10 +186,7 @@ impl<'a> BlobList<'a> {
         }
     }
 
-    fn states(
-        self,
-        found: Vec<BlobElement>,
-    ) -> Result<BlobStates<RangedContent<'a>>, BlobFailure> {
+    fn states(self, found: Vec<BlobElement>) -> Result<BlobStates<RangedContent<'a>>, BlobFailure> {
         let states = found.into_iter().map(|found| {
             let blob = found.described()?;
             let content = RangedContent {
@@ -224,8 +220,7 @@ impl RangedContent<'_> {
             snapshot => format!("snapshot={}", encoded(snapshot)),
         };
         let query: Vec<_> = [query, &snapshot].into_iter().filter(|it| !it.is_empty()).collect();
-        let mut request =
-            AzureRequest::get(Service::Blobs, self.path.clone(), query.join("&"));
+        let mut request = AzureRequest::get(Service::Blobs, self.path.clone(), query.join("&"));
         let range = ("x-ms-range", format!("bytes={offset}-{last}"));
         request.headers = vec![range, ("if-match", self.etag.clone())];
         match self.http.try_send(&request).await {
@@ -265,3 +260,6 @@ impl ImportedContent for RangedContent<'_> {
         list.within(offset, length).map_err(BlobFailure::Item)
     }
 }
+
+#[cfg(test)]
+mod tests;

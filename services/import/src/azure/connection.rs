@@ -154,7 +154,8 @@ fn endpoint(
     }
     let Some(account) = fields.get("accountname") else { return Ok(None) };
     // Where only some addresses are given, the other services may not exist.
-    if ["tableendpoint", "queueendpoint", "blobendpoint"].iter().any(|it| fields.get(it).is_some()) {
+    if ["tableendpoint", "queueendpoint", "blobendpoint"].iter().any(|it| fields.get(it).is_some())
+    {
         return Ok(None);
     }
     let protocol = fields.get("defaultendpointsprotocol").unwrap_or("https");

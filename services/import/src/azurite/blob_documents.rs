@@ -43,7 +43,7 @@ pub(super) struct ContainerProperties {
 /// What names a state of a blob.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct BlobKey {
+pub(super) struct StateKey {
     pub(super) account_name: String,
     pub(super) container_name: String,
     pub(super) name: String,
@@ -140,7 +140,7 @@ struct PagesLocation {
 
 /// Where bytes of a blob are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct StoredPiece {
+pub(super) struct ExtentPiece {
     /// Where they begin in the blob, in bytes.
     pub(super) offset: u64,
     /// The bytes in an extent.
@@ -155,7 +155,7 @@ pub(super) fn blob(
     json: &str,
     name: &str,
     is_snapshot: bool,
-) -> Result<(ImportedBlob, Vec<StoredPiece>), String> {
+) -> Result<(ImportedBlob, Vec<ExtentPiece>), String> {
     let document: BlobDocument =
         serde_json::from_str(json).map_err(|error| format!("is not a blob: {error}"))?;
     let properties = document.properties;
@@ -236,7 +236,7 @@ fn block_pieces(
     whole: Option<TextLocation>,
     blocks: Option<Vec<BlockDocument>>,
     size: u64,
-) -> Result<Vec<StoredPiece>, String> {
+) -> Result<Vec<ExtentPiece>, String> {
     let locations = match (whole, blocks) {
         (_, Some(blocks)) if !blocks.is_empty() => {
             if blocks.iter().any(|block| block.size != block.persistency.count) {
@@ -251,7 +251,7 @@ fn block_pieces(
     for location in locations {
         let end = offset.saturating_add(location.count);
         if location.count > 0 {
-            pieces.push(StoredPiece { offset, location });
+            pieces.push(ExtentPiece { offset, location });
         }
         offset = end;
     }
@@ -262,7 +262,7 @@ fn block_pieces(
 }
 
 /// The pages with data of a page blob.
-fn page_pieces(ranges: Vec<PagesDocument>, size: u64) -> Result<Vec<StoredPiece>, String> {
+fn page_pieces(ranges: Vec<PagesDocument>, size: u64) -> Result<Vec<ExtentPiece>, String> {
     if size > PAGE_BLOB_BYTES_MAX || size % PAGE_BYTES != 0 {
         return Err(format!("is not of whole pages of {PAGE_BYTES} bytes: contentLength={size}"));
     }
@@ -283,7 +283,7 @@ fn page_pieces(ranges: Vec<PagesDocument>, size: u64) -> Result<Vec<StoredPiece>
             return invalid("has pages that are longer than their content");
         }
         let location = TextLocation { id: persistency.id, offset: persistency.offset, count };
-        pieces.push(StoredPiece { offset: start, location });
+        pieces.push(ExtentPiece { offset: start, location });
     }
     Ok(pieces)
 }

@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 use trestle_command::{errors::CliError, output::skip_ahead};
 
 use super::{
-    blob_documents::{self, BlobKey},
+    blob_documents::{self, StateKey},
     extents::{Extents, StoredContent},
     loki::{self, Database},
     workspace::BLOBS,
@@ -63,7 +63,7 @@ impl WorkspaceBlobs<'_> {
         });
         let lists = database.collections.iter().filter(|collection| collection.name == BLOBS);
         for (number, json) in lists.flat_map(|list| list.documents(0)) {
-            let key: BlobKey = match serde_json::from_str(json) {
+            let key: StateKey = match serde_json::from_str(json) {
                 Ok(key) => key,
                 Err(error) => {
                     let which = format!("document {number}");

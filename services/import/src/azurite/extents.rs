@@ -12,7 +12,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use trestle_command::errors::CliError;
 
-use super::{blob_documents::StoredPiece, loki, regular_file};
+use super::{blob_documents::ExtentPiece, loki, regular_file};
 use crate::blobs::{BlobFailure, ImportedContent, PagesWithData};
 
 /// The list of extents in its database.
@@ -84,19 +84,19 @@ impl Extents {
 pub(super) struct StoredContent {
     pub(super) extents: Arc<Extents>,
     /// By offset.
-    pub(super) pieces: Arc<Vec<StoredPiece>>,
+    pub(super) pieces: Arc<Vec<ExtentPiece>>,
 }
 
 impl StoredContent {
     /// The parts of pieces within a range of the blob.
-    fn within(&self, offset: u64, length: u64) -> impl Iterator<Item = StoredPiece> {
+    fn within(&self, offset: u64, length: u64) -> impl Iterator<Item = ExtentPiece> {
         let end = offset.saturating_add(length);
-        let ends_before = |piece: &StoredPiece| piece.end() <= offset;
+        let ends_before = |piece: &ExtentPiece| piece.end() <= offset;
         let first = self.pieces.partition_point(ends_before);
         let pieces = self.pieces.get(first..).unwrap_or_default().iter();
         pieces.take_while(move |piece| piece.offset < end).map(move |piece| {
             let from = piece.offset.max(offset);
-            let mut part = StoredPiece { offset: from, location: piece.location.clone() };
+            let mut part = ExtentPiece { offset: from, location: piece.location.clone() };
             part.location.offset = part.location.offset.saturating_add(from - piece.offset);
             part.location.count = piece.end().min(end) - from;
             part
@@ -104,7 +104,7 @@ impl StoredContent {
     }
 }
 
-impl StoredPiece {
+impl ExtentPiece {
     fn end(&self) -> u64 {
         self.offset.saturating_add(self.location.count)
     }
@@ -116,7 +116,7 @@ impl ImportedContent for StoredContent {
         let parts: Vec<_> = parts.collect();
         let read = tokio::task::spawn_blocking(move || {
             let mut data = Vec::new();
-            for StoredPiece { location, .. } in parts {
+            for ExtentPiece { location, .. } in parts {
                 let bytes = usize::try_from(location.count).map_err(|error| error.to_string())?;
                 data.extend(extents.read(&location.id, location.offset, bytes)?);
             }
@@ -128,7 +128,8 @@ impl ImportedContent for StoredContent {
 
     async fn pages(&self, offset: u64, length: u64) -> Result<Vec<PagesWithData>, BlobFailure> {
         let parts = self.within(offset, length);
-        let pages = |it: StoredPiece| PagesWithData { offset: it.offset, length: it.location.count };
+        let pages =
+            |it: ExtentPiece| PagesWithData { offset: it.offset, length: it.location.count };
         Ok(parts.map(pages).collect())
     }
 }

@@ -174,7 +174,8 @@ fn choose(scan: &WorkspaceScan, account: Option<&str>) -> Result<String, CliErro
             Err(CliError::Usage(rule.to_owned()))
         }
         (Some(account), _) => {
-            let rule = "--from-account: the workspace has no tables, queues or containers of this account";
+            let rule =
+                "--from-account: the workspace has no tables, queues or containers of this account";
             Err(CliError::Usage(format!("{rule}: `{account}`; it has {}", names())))
         }
         (None, 1) => Ok(accounts.iter().map(ToString::to_string).collect()),
@@ -209,8 +210,7 @@ fn plan(scan: WorkspaceScan, account: &str) -> ImportPlan {
         plan.queues.push(PlannedQueue { name: queue.name, metadata, policies });
     }
     for container in scan.containers.into_iter().filter(|it| it.account == account) {
-        let policies =
-            policies(&mut plan, container.policies, containers::whose(&container.name));
+        let policies = policies(&mut plan, container.policies, containers::whose(&container.name));
         let public_access = container.properties.public_access.unwrap_or_default();
         plan.containers.push(PlannedContainer {
             name: container.name,

@@ -56,7 +56,8 @@ impl ContentSum {
             true => Ok(()),
             false => {
                 let (stated, found) = (hex(stated), hex(&found));
-                let text = format!("the source states the MD5 {stated}, and its content has {found}");
+                let text =
+                    format!("the source states the MD5 {stated}, and its content has {found}");
                 Err(BlobFailure::Item(text))
             }
         }

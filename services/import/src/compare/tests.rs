@@ -25,7 +25,8 @@ fn queue(before: u64, sent: u64, repeated: u64, target: u64) -> ComparedQueue {
 fn container() -> ComparedContainer {
     let position = BlobPosition::End;
     let written = digest(&[1, 2]);
-    let progress = ContainerProgress { read: 2, written, bytes: 2048, position, ..Default::default() };
+    let progress =
+        ContainerProgress { read: 2, written, bytes: 2048, position, ..Default::default() };
     ComparedContainer { name: "c".to_owned(), progress, target: digest(&[2, 1]) }
 }
 

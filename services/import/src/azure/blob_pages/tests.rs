@@ -39,7 +39,10 @@ fn a_blob_has_its_properties_metadata_and_tags() {
     assert_eq!((blob.tags["k 1"].as_str(), blob.tags["l"].as_str()), ("v", ""));
     assert_eq!(blob.properties.content_md5[..2], [0x5d, 0x41]);
     assert_eq!(blob.properties.cache_control, "a, b");
-    assert_eq!((blob.properties.content_type.as_str(), blob.properties.content_language.len()), ("text/plain", 0));
+    assert_eq!(
+        (blob.properties.content_type.as_str(), blob.properties.content_language.len()),
+        ("text/plain", 0)
+    );
 }
 
 #[test]
@@ -59,7 +62,8 @@ fn types_and_tiers_of_blobs_are_distinguished() {
     assert!(blob("<BlobType>Tape</BlobType>").unwrap_err().contains("`Tape`"));
     let bad = "<BlobType>BlockBlob</BlobType><Content-MD5>?</Content-MD5>";
     assert!(blob(bad).unwrap_err().contains("Content-MD5 must be base64"));
-    let bad = "<BlobType>PageBlob</BlobType><x-ms-blob-sequence-number>x</x-ms-blob-sequence-number>";
+    let bad =
+        "<BlobType>PageBlob</BlobType><x-ms-blob-sequence-number>x</x-ms-blob-sequence-number>";
     assert!(blob(bad).unwrap_err().contains("is not a number: `x`"));
 }
 

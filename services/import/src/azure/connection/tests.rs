@@ -42,7 +42,9 @@ fn addresses_are_explicit_or_derived_from_the_account() {
             some("http://azurite:10000/devstoreaccount1"),
         ),
         (
-            format!("AccountName=a;AccountKey={KEY};TableEndpoint={local}:1/a/;BlobEndpoint={local}:2/a"),
+            format!(
+                "AccountName=a;AccountKey={KEY};TableEndpoint={local}:1/a/;BlobEndpoint={local}:2/a"
+            ),
             some("http://127.0.0.1:1/a"),
             None,
             some("http://127.0.0.1:2/a"),

@@ -17,8 +17,8 @@ fn document(size: u64, kind: &str, properties: &str, members: &str) -> String {
     )
 }
 
-fn at(offset: u64, extent_offset: u64, count: u64) -> StoredPiece {
-    StoredPiece {
+fn at(offset: u64, extent_offset: u64, count: u64) -> ExtentPiece {
+    ExtentPiece {
         offset,
         location: TextLocation { id: "x".to_owned(), offset: extent_offset, count },
     }
@@ -47,7 +47,10 @@ fn a_block_blob_has_its_properties_metadata_tags_and_tier() {
     assert_eq!(blob.metadata["Owner"], "me");
     assert_eq!(blob.tags["t"], "1");
     let found = blob.properties;
-    assert_eq!((found.content_type.as_str(), found.cache_control.as_str()), ("text/plain", "no-cache"));
+    assert_eq!(
+        (found.content_type.as_str(), found.cache_control.as_str()),
+        ("text/plain", "no-cache")
+    );
     assert_eq!((found.content_encoding.as_str(), found.content_language.as_str()), ("gzip", "de"));
     assert_eq!(found.content_disposition, "inline");
     assert_eq!(found.content_md5[..3], [0, 3, 6]);
@@ -129,7 +132,12 @@ fn a_document_that_breaks_a_rule_is_rejected_with_it() {
         (document(5, "BlockBlob", "", &place(0, 4)), "has 4 bytes of content"),
         (document(0, "BlockBlob", r#""contentMD5":[1]"#, ""), "contentMD5 must have 16 bytes"),
         (
-            document(4, "AppendBlob", "", &format!(r#""committedBlocksInOrder":[{{"size":4,{}}}]"#, place(0, 5))),
+            document(
+                4,
+                "AppendBlob",
+                "",
+                &format!(r#""committedBlocksInOrder":[{{"size":4,{}}}]"#, place(0, 5)),
+            ),
             "has a block of another size than its content",
         ),
         (document(1, "PageBlob", "", ""), "is not of whole pages of 512 bytes"),

@@ -5,12 +5,12 @@ use std::{fs, os::unix::fs::symlink};
 use super::*;
 use crate::azurite::documents::TextLocation;
 
-fn piece(offset: u64, id: &str, extent_offset: u64, count: u64) -> StoredPiece {
+fn piece(offset: u64, id: &str, extent_offset: u64, count: u64) -> ExtentPiece {
     let location = TextLocation { id: id.to_owned(), offset: extent_offset, count };
-    StoredPiece { offset, location }
+    ExtentPiece { offset, location }
 }
 
-fn content(directory: &Path, pieces: Vec<StoredPiece>) -> StoredContent {
+fn content(directory: &Path, pieces: Vec<ExtentPiece>) -> StoredContent {
     let extents = Extents { directory: directory.to_owned(), files: HashMap::new() };
     StoredContent { extents: Arc::new(extents), pieces: Arc::new(pieces) }
 }
@@ -75,7 +75,9 @@ async fn an_extent_is_in_the_file_that_the_list_names() {
     let directory = tempfile::tempdir().unwrap();
     let database = directory.path().join("list");
     let list = |path: &str| {
-        format!(r#"{{"collections":[{{"name":"{EXTENTS}","data":[{{"id":"x","path":"{path}"}}]}}]}}"#)
+        format!(
+            r#"{{"collections":[{{"name":"{EXTENTS}","data":[{{"id":"x","path":"{path}"}}]}}]}}"#
+        )
     };
     fs::write(directory.path().join("file"), "hello").unwrap();
     let open = async |path: &str| {
