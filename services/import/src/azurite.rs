@@ -45,7 +45,7 @@ impl Azurite {
     /// Finds a workspace and lists what it holds.
     pub(super) async fn open(args: &ImportAzuriteArgs) -> Result<(Self, ImportPlan), CliError> {
         let copy = &args.copy;
-        let workspace = Workspace::find(&args.directory, copy.skip_blobs)?;
+        let workspace = Workspace::find(&args.directory, copy)?;
         let (account, plan) = workspace::scan(&workspace, args.from_account.as_deref()).await?;
         let (parallel, snapshots) = (copy.parallel.into(), copy.snapshots);
         let extents = Extents::open(workspace.extents(), workspace.extent_list.as_deref());

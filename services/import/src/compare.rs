@@ -132,7 +132,7 @@ pub(super) async fn compare(
         progress.queues.iter().map(|(name, progress)| compare_queue(target, name, progress));
     let queues = futures::stream::iter(compared).buffered(at_once).try_collect().await?;
     let compared = progress.containers.iter().map(|(name, progress)| async move {
-        let target = target.list_back(name, args.snapshots).await?;
+        let target = target.list_back(name, args).await?;
         let (name, progress) = (name.clone(), progress.clone());
         Ok::<_, CliError>(ComparedContainer { name, progress, target })
     });

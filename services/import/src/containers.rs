@@ -7,7 +7,7 @@ use trestle_proto::blob::v1::{
     SetContainerAccessPoliciesRequest, UpdateContainerRequest, listed_blob::Item,
 };
 
-use super::{ImportTarget, blobs, plan::PlannedContainer, progress::Skipped};
+use super::{ImportTarget, args::CopyArgs, blobs, plan::PlannedContainer, progress::Skipped};
 use crate::digest::Digest;
 
 /// The container of a name, for people.
@@ -88,17 +88,13 @@ impl ImportTarget<'_> {
     }
 
     /// The blobs of a container now.
-    pub(super) async fn list_back(
-        &self,
-        name: &str,
-        include_snapshots: bool,
-    ) -> Result<Digest, CliError> {
+    pub(super) async fn list_back(&self, name: &str, args: &CopyArgs) -> Result<Digest, CliError> {
         let (mut digest, mut page_token) = (Digest::default(), String::new());
         loop {
             let request = ListBlobsRequest {
                 container: name.to_owned(),
                 page_token: page_token.clone(),
-                include_snapshots,
+                include_snapshots: args.snapshots,
                 ..Default::default()
             };
             let session = self.session;

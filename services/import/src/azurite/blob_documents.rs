@@ -147,15 +147,11 @@ pub(super) struct ExtentPiece {
     pub(super) location: TextLocation,
 }
 
-/// Reads a state of a blob, and where its content is, by offset.
+/// Reads a state of a blob, as that of the blob itself, and where its content is, by offset.
 ///
 /// # Errors
 /// The rule that the document breaks.
-pub(super) fn blob(
-    json: &str,
-    name: &str,
-    is_snapshot: bool,
-) -> Result<(ImportedBlob, Vec<ExtentPiece>), String> {
+pub(super) fn blob(json: &str, name: &str) -> Result<(ImportedBlob, Vec<ExtentPiece>), String> {
     let document: BlobDocument =
         serde_json::from_str(json).map_err(|error| format!("is not a blob: {error}"))?;
     let properties = document.properties;
@@ -182,7 +178,7 @@ pub(super) fn blob(
     let tags = document.blob_tags.map(|tags| tags.tags).unwrap_or_default();
     let blob = ImportedBlob {
         name: name.to_owned(),
-        is_snapshot,
+        is_snapshot: false,
         kind,
         size,
         tier: tier.as_deref().map_or(AccessTier::Unspecified, tier_of),

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     ImportTarget,
-    blobs::{self, BATCH_MAX, BlobFailure, BlobStates, BlobTarget},
+    blobs::{self, BATCH_MAX, BlobFailure, BlobStates, BlobTarget, ImportedBlob},
     progress::{BlobPosition, Skipped},
 };
 
@@ -142,7 +142,8 @@ fn load(
         return Err(BlobFailure::Item("has snapshots, and no blob".to_owned()));
     }
     let states = states.into_iter().map(|(snapshot, json)| {
-        let (blob, pieces) = blob_documents::blob(json, name, !snapshot.is_empty())?;
+        let (blob, pieces) = blob_documents::blob(json, name)?;
+        let blob = ImportedBlob { is_snapshot: !snapshot.is_empty(), ..blob };
         let (extents, pieces) = (Arc::clone(extents), Arc::new(pieces));
         Ok((blob, StoredContent { extents, pieces }))
     });

@@ -32,7 +32,7 @@ pub fn azurite_documents(database: &[u8], after: u64) -> Result<Documents, Strin
                 .map(|message: MessageDocument| (message.visible(), message.expires()));
             let _ =
                 serde_json::from_str(json).map(|read: ContainerDocument| policies(read.policies));
-            let _ = blob_documents::blob(json, "b", false);
+            let _ = blob_documents::blob(json, "b");
             found.push((collection.name.clone(), number, documents::entity(json, number).ok()));
         }
     }

@@ -17,6 +17,7 @@ use super::{
     loki::{self, Collection},
 };
 use crate::{
+    args::CopyArgs,
     containers,
     plan::{self, ImportPlan, PlannedContainer, PlannedQueue, PlannedTable},
     progress::Skipped,
@@ -52,7 +53,7 @@ pub(super) struct Workspace {
 
 impl Workspace {
     /// Finds the files; without those of blobs where they are skipped.
-    pub(super) fn find(directory: &Path, skip_blobs: bool) -> Result<Self, CliError> {
+    pub(super) fn find(directory: &Path, copy: &CopyArgs) -> Result<Self, CliError> {
         let shown = directory.display();
         if shown.to_string().contains("://") {
             return Err(CliError::Usage(
@@ -70,8 +71,8 @@ impl Workspace {
         let found = Self {
             tables: file(TABLES_FILE),
             queues: file(QUEUES_FILE),
-            blobs: file(BLOBS_FILE).filter(|_| !skip_blobs),
-            extent_list: file(EXTENTS_FILE).filter(|_| !skip_blobs),
+            blobs: file(BLOBS_FILE).filter(|_| !copy.skip_blobs),
+            extent_list: file(EXTENTS_FILE).filter(|_| !copy.skip_blobs),
             directory: directory.clone(),
         };
         if found.files().next().is_none() {
