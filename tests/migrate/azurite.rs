@@ -44,7 +44,9 @@ fn a_workspace_is_copied_and_compared() {
     let output = succeeds(&server, &["import", "azurite", &path(&directory), "--json"]);
 
     assert!(
-        output.ends_with("{\"tables\":1,\"queues\":1,\"not_copied\":0,\"match\":true}\n"),
+        output.ends_with(
+            "{\"tables\":1,\"queues\":1,\"containers\":0,\"blobs\":0,\"bytes\":0,\"not_copied\":0,\"match\":true}\n"
+        ),
         "{output}"
     );
     assert!(
@@ -93,7 +95,7 @@ fn a_difference_between_source_and_target_fails_the_command() {
 
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.output.contains("\tfalse\n"), "{ended:?}");
-    assert!(ended.errors.contains("tables and queues that differ: 1,"), "{ended:?}");
+    assert!(ended.errors.contains("tables, queues and containers that differ: 1,"), "{ended:?}");
 }
 
 #[test]

@@ -210,7 +210,8 @@ fn an_import_survives_a_server_restart_during_creation() {
 
     let output = String::from_utf8(ended.stdout).unwrap();
     assert!(ended.status.success(), "{output} {}", String::from_utf8_lossy(&ended.stderr));
-    let summary = "{\"tables\":500,\"queues\":500,\"not_copied\":0,\"match\":true}\n";
+    let summary = "{\"tables\":500,\"queues\":500,\"containers\":0,\"blobs\":0,\"bytes\":0,\
+        \"not_copied\":0,\"match\":true}\n";
     assert!(output.ends_with(summary), "{output}");
     drop(server);
 }

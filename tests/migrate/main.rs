@@ -1,4 +1,4 @@
-//! Tables and queues copied from elsewhere by the real binary into a real server: whole, damaged,
+//! Tables, queues and blobs copied from elsewhere by the real binary into a real server: whole, damaged,
 //! interrupted, and rejected.
 
 #![allow(
@@ -11,6 +11,8 @@
 
 mod azure;
 mod azurite;
+mod blob_workspace;
+mod blobs;
 mod command;
 mod divided;
 mod interrupted;

@@ -150,7 +150,8 @@ fn an_account_is_read_over_tls_with_a_trusted_ca() {
     let args = [&import[..], &["--source-ca-file", file.to_str().unwrap(), "--json"]].concat();
     let output = succeeds(&server, &args);
 
-    let summary = "{\"tables\":1,\"queues\":1,\"not_copied\":0,\"match\":true}\n";
+    let summary = "{\"tables\":1,\"queues\":1,\"containers\":0,\"blobs\":0,\"bytes\":0,\
+        \"not_copied\":0,\"match\":true}\n";
     assert!(output.ends_with(summary), "{output}");
     let rows = succeeds(&server, &["table", "query", "orders", "--json"]);
     assert!(rows.contains("\"state\":\"open\""), "{rows}");

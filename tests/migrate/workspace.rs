@@ -87,7 +87,8 @@ impl Workspace {
     }
 }
 
-fn database(collections: &[(String, Vec<String>)]) -> String {
+/// The text of a database.
+pub(crate) fn database(collections: &[(String, Vec<String>)]) -> String {
     let mut text = r#"{"filename":"x","collections":["#.to_owned();
     for (at, (name, documents)) in collections.iter().enumerate() {
         let comma = if at > 0 { "," } else { "" };

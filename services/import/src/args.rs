@@ -9,14 +9,14 @@ use trestle_command::{
     values::whole_number,
 };
 
-/// Where tables and queues are copied from.
+/// Where tables, queues and blobs are copied from.
 #[derive(Debug, Subcommand)]
 #[command(after_help = IMPORT_EXIT_CODES, mut_subcommands = |it| with_help(it, IMPORT_EXIT_CODES))]
 pub enum ImportCommand {
-    /// Copy the tables and queues of an Azurite workspace, which must not be in use
+    /// Copy the tables, queues and blobs of an Azurite workspace, which must not be in use
     #[command(after_long_help = AZURITE_HELP)]
     Azurite(ImportAzuriteArgs),
-    /// Copy the tables and queues of an Azure storage account, or of an emulator
+    /// Copy the tables, queues and blobs of an Azure storage account, or of an emulator
     #[command(after_long_help = AZURE_HELP)]
     Azure(ImportAzureArgs),
 }
@@ -27,7 +27,7 @@ pub struct ImportAzuriteArgs {
     /// The directory that Azurite was given with --location; where it was started without one
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// The account whose tables and queues are copied; needed where the workspace has several
+    /// The account whose tables, queues and blobs are copied; needed where the workspace has several
     #[arg(long, value_name = "NAME")]
     pub(crate) from_account: Option<String>,
     /// How to copy
@@ -74,7 +74,7 @@ pub(crate) enum QueueMode {
 /// How to copy; for every source.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CopyArgs {
-    /// Also copy into tables and queues that are not empty: entities are replaced, messages added
+    /// Also copy into targets that are not empty: entities and blobs are replaced, messages added
     #[arg(long)]
     pub(crate) into_existing: bool,
     /// Continue an interrupted import
@@ -83,7 +83,13 @@ pub(crate) struct CopyArgs {
     /// The file of the checkpoint, which is removed when the import ends
     #[arg(long, value_name = "FILE")]
     pub(crate) checkpoint: Option<PathBuf>,
-    /// Most tables, or key ranges of large ones, that are copied at the same time
+    /// Copy no containers and no blobs
+    #[arg(long)]
+    pub(crate) skip_blobs: bool,
+    /// Also copy the snapshots of blobs; they get new times
+    #[arg(long, conflicts_with = "skip_blobs")]
+    pub(crate) snapshots: bool,
+    /// Most tables, key ranges of large ones, or blobs (up to 16) that are copied at the same time
     #[arg(long, default_value_t = 8, value_name = "N", value_parser = whole_number::<u16>(1..=1024))]
     pub(crate) parallel: u16,
 }
@@ -91,11 +97,13 @@ pub(crate) struct CopyArgs {
 const AZURITE_HELP: &str = "\
 Stop Azurite first: it writes its files only now and then. They are read and never changed.
 
-Copied: tables with the types of their properties, queues with their metadata and messages, stored
-access policies. Messages keep their text, the rest of their time to live, and the rest of their
-visibility timeout. Not copied: blobs, timestamps and etags, dequeue counts, service properties.
+Copied: tables with the types of their properties, queues with their metadata and messages,
+containers with their metadata and public access, blobs with their content, HTTP properties,
+metadata, tags and tiers, stored access policies. Messages keep their text, the rest of their time to
+live, and the rest of their visibility timeout. Not copied: snapshots without --snapshots, staged
+blocks, leases, timestamps and etags, dequeue counts, service properties.
 
-The whole workspace is read once before anything is written, so that a damaged one is rejected.
+Its databases are read once before anything is written, so that damaged ones are rejected.
 Progress is kept in DIR.trestle-import until the import ends; --resume continues there, and
 nothing is duplicated. At the end both sides are compared: exit code 1 means that something was not
 copied, or differs.";
@@ -104,12 +112,16 @@ const AZURE_HELP: &str = "\
 The connection string has the format of Azure, with AccountKey or SharedAccessSignature;
 UseDevelopmentStorage=true means an emulator on this machine.
 
-Copied: tables with the types of their properties, queues with their metadata, and stored access
-policies, which only a key may read. The protocol has no way to read all messages of a queue and
-leave them: --queues peek (the default) changes nothing in the account and copies the first 32
-messages of each queue; --queues receive moves all that can be received. Messages that remain make the
-exit code 1. A moved message is invisible in the account for 5 minutes until it is deleted there;
---resume makes those visible at once that a killed import had received.
+Copied: tables with the types of their properties, queues with their metadata, containers with their
+metadata and public access, blobs with their content, HTTP properties, metadata, tags and tiers, and
+stored access policies, which only a key may read; snapshots with --snapshots. A blob that changes
+while it is copied, or that is archived, is named and not copied.
+
+The protocol has no way to read all messages of a queue and leave them: --queues peek (the default)
+changes nothing in the account and copies the first 32 messages of each queue; --queues receive moves
+all that can be received. Messages that remain make the exit code 1. A moved message is invisible in
+the account for 5 minutes until it is deleted there; --resume makes those visible at once that a
+killed import had received.
 
 The account should not be written to meanwhile. Progress is kept in ACCOUNT.trestle-import in the
 current directory until the import ends; --resume continues there, and nothing is duplicated. At the

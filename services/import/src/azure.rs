@@ -9,10 +9,12 @@ use trestle_command::{errors::CliError, files};
 
 use super::{
     ImportTarget, Source,
-    args::{ImportAzureArgs, QueueMode},
+    args::{CopyArgs, ImportAzureArgs, QueueMode},
     plan::ImportPlan,
 };
 
+mod blob_pages;
+mod blobs;
 mod connection;
 mod http;
 mod policies;
@@ -21,6 +23,7 @@ mod ranges;
 mod tables;
 mod xml;
 
+use blobs::AccountBlobs;
 use connection::AzureConnection;
 use http::Http;
 
@@ -32,6 +35,8 @@ pub(super) struct Azure {
     http: Http,
     messages: QueueMode,
     parallel: usize,
+    skip_blobs: bool,
+    snapshots: bool,
 }
 
 impl Azure {
@@ -56,16 +61,23 @@ impl Azure {
         if http.connection.queues.is_some() && args.queues != QueueMode::Skip {
             queues::list(&http, &mut plan).await?;
         }
-        let parallel = args.copy.parallel.into();
-        Ok((Self { http, messages: args.queues, parallel }, plan))
+        let CopyArgs { skip_blobs, snapshots, .. } = args.copy;
+        if http.connection.blobs.is_some() && !skip_blobs {
+            blobs::list(&http, &mut plan).await?;
+        }
+        let (messages, parallel) = (args.queues, args.copy.parallel.into());
+        Ok((Self { http, messages, parallel, skip_blobs, snapshots }, plan))
     }
 }
 
 impl Source for Azure {
     fn identity(&self) -> Result<Value, CliError> {
-        let AzureConnection { account, tables, queues, .. } = &*self.http.connection;
+        let AzureConnection { account, tables, queues, blobs, .. } = &*self.http.connection;
         let messages = self.messages.to_possible_value().map(|mode| mode.get_name().to_owned());
-        Ok(json!({ "account": account, "tables": tables, "queues": queues, "--queues": messages }))
+        Ok(json!({
+            "account": account, "tables": tables, "queues": queues, "blobs": blobs,
+            "--queues": messages, "--skip-blobs": self.skip_blobs, "--snapshots": self.snapshots,
+        }))
     }
 
     fn checkpoint(&self) -> PathBuf {
@@ -89,7 +101,9 @@ impl Source for Azure {
         let moves = plan.queues.iter();
         let moves = moves.map(|queue| queues::copy(http, target, queue.name.clone(), messages));
         let moves = futures::stream::iter(moves).buffer_unordered(self.parallel);
-        tokio::try_join!(copies.try_collect::<()>(), moves.try_collect::<()>())?;
+        let blobs =
+            AccountBlobs { http, target, snapshots: self.snapshots, parallel: self.parallel };
+        tokio::try_join!(copies.try_collect::<()>(), moves.try_collect::<()>(), blobs.copy(plan),)?;
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! `import azurite`: an Azurite workspace on disk.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
@@ -14,7 +14,10 @@ use super::{
     tables::{self, ChunkSender, TableBatch},
 };
 
+mod blob_documents;
+mod blobs;
 mod documents;
+mod extents;
 #[cfg(feature = "testing")]
 pub(super) mod fuzzed;
 mod loki;
@@ -23,6 +26,9 @@ mod regular_file;
 mod texts;
 mod workspace;
 
+pub(super) use blob_documents::tier_of;
+use blobs::WorkspaceBlobs;
+use extents::Extents;
 use loki::Collection;
 use workspace::Workspace;
 
@@ -31,14 +37,20 @@ pub(super) struct Azurite {
     workspace: Workspace,
     account: String,
     parallel: usize,
+    snapshots: bool,
+    extents: Arc<Extents>,
 }
 
 impl Azurite {
     /// Finds a workspace and lists what it holds.
     pub(super) async fn open(args: &ImportAzuriteArgs) -> Result<(Self, ImportPlan), CliError> {
-        let workspace = Workspace::find(&args.directory)?;
+        let copy = &args.copy;
+        let workspace = Workspace::find(&args.directory, copy)?;
         let (account, plan) = workspace::scan(&workspace, args.from_account.as_deref()).await?;
-        Ok((Self { workspace, account, parallel: args.copy.parallel.into() }, plan))
+        let (parallel, snapshots) = (copy.parallel.into(), copy.snapshots);
+        let extents = Extents::open(workspace.extents(), workspace.extent_list.as_deref());
+        let extents = Arc::new(extents.await?);
+        Ok((Self { workspace, account, parallel, snapshots, extents }, plan))
     }
 }
 
@@ -46,7 +58,10 @@ impl Source for Azurite {
     fn identity(&self) -> Result<Value, CliError> {
         let Self { workspace, account, .. } = self;
         let (directory, files) = (&workspace.directory, workspace.versions()?);
-        Ok(json!({ "directory": directory.to_string_lossy(), "account": account, "files": files }))
+        Ok(json!({
+            "directory": directory.to_string_lossy(), "account": account, "files": files,
+            "--snapshots": self.snapshots,
+        }))
     }
 
     fn checkpoint(&self) -> PathBuf {
@@ -58,9 +73,11 @@ impl Source for Azurite {
     }
 
     async fn copy(&self, target: ImportTarget<'_>, plan: &ImportPlan) -> Result<(), CliError> {
+        let blobs = self.blobs(target);
         tokio::try_join!(
             self.copy_tables(target, plan),
             messages::copy(&self.workspace, &self.account, target),
+            blobs.copy(),
         )?;
         // Everything is read, and every message answered.
         target.tracker.change(|progress| {
@@ -71,6 +88,17 @@ impl Source for Azurite {
 }
 
 impl Azurite {
+    fn blobs<'a>(&'a self, target: ImportTarget<'a>) -> WorkspaceBlobs<'a> {
+        WorkspaceBlobs {
+            path: self.workspace.blobs.as_deref(),
+            account: &self.account,
+            extents: &self.extents,
+            target,
+            snapshots: self.snapshots,
+            parallel: self.parallel,
+        }
+    }
+
     async fn copy_tables(
         &self,
         target: ImportTarget<'_>,

@@ -7,13 +7,14 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 use trestle_command::{
     errors::CliError,
-    output::{Output, counted, escaped, thousands},
+    output::{self, Output, counted, escaped, thousands},
 };
 
 use super::{
     ImportTarget,
+    args::CopyArgs,
     plan::ImportPlan,
-    progress::{QueueProgress, Skipped, TableProgress},
+    progress::{ContainerProgress, QueueProgress, Skipped, TableProgress},
     queues, tables,
 };
 use crate::digest::Digest;
@@ -26,6 +27,7 @@ const SHOWN_MAX: usize = 20;
 pub(super) struct Report {
     tables: Vec<ComparedTable>,
     queues: Vec<ComparedQueue>,
+    containers: Vec<ComparedContainer>,
     skipped: Vec<Skipped>,
     skipped_more: u64,
 }
@@ -87,12 +89,37 @@ impl ComparedQueue {
     }
 }
 
+#[derive(Debug)]
+struct ComparedContainer {
+    name: String,
+    progress: ContainerProgress,
+    target: Digest,
+}
+
+impl ComparedContainer {
+    fn matches(&self) -> bool {
+        let progress = &self.progress;
+        progress.is_complete() && progress.rejected == 0 && self.target == progress.written
+    }
+
+    fn record(&self) -> Value {
+        let progress = &self.progress;
+        json!({
+            "container": self.name, "read": progress.read, "written": progress.written.count,
+            "rejected": progress.rejected, "bytes": progress.bytes, "target": self.target.count,
+            "match": self.matches(),
+            "digest_written": progress.written.text(), "digest_target": self.target.text(),
+        })
+    }
+}
+
 /// Reads back what was written and compares it with what was read.
 pub(super) async fn compare(
     target: ImportTarget<'_>,
     plan: &ImportPlan,
-    at_once: usize,
+    args: &CopyArgs,
 ) -> Result<Report, CliError> {
+    let at_once = args.parallel.into();
     let progress = target.tracker.read(Clone::clone);
     let of_table = |name: &str| progress.tables.get(&tables::folded(name)).cloned();
     let found = plan.tables.iter().filter_map(|table| Some((&table.name, of_table(&table.name)?)));
@@ -104,7 +131,14 @@ pub(super) async fn compare(
     let compared =
         progress.queues.iter().map(|(name, progress)| compare_queue(target, name, progress));
     let queues = futures::stream::iter(compared).buffered(at_once).try_collect().await?;
-    Ok(Report { tables, queues, skipped: progress.skipped, skipped_more: progress.skipped_more })
+    let compared = progress.containers.iter().map(|(name, progress)| async move {
+        let target = target.list_back(name, args).await?;
+        let (name, progress) = (name.clone(), progress.clone());
+        Ok::<_, CliError>(ComparedContainer { name, progress, target })
+    });
+    let containers = futures::stream::iter(compared).buffered(at_once).try_collect().await?;
+    let (skipped, skipped_more) = (progress.skipped, progress.skipped_more);
+    Ok(Report { tables, queues, containers, skipped, skipped_more })
 }
 
 async fn compare_queue(
@@ -127,6 +161,9 @@ impl Report {
         let counts = ["read", "sent", "expired", "rejected", "remaining", "target", "match"];
         let queues: Vec<_> = self.queues.iter().map(ComparedQueue::record).collect();
         output.records(&queues, &[&["queue"], &counts[..]].concat())?;
+        let counts = ["read", "written", "rejected", "bytes", "target", "match"];
+        let containers: Vec<_> = self.containers.iter().map(ComparedContainer::record).collect();
+        output.records(&containers, &[&["container"], &counts[..]].concat())?;
         if output.is_json() {
             for Skipped { whose, which, why } in self.not_copied() {
                 let object = json!({ "not_copied": whose, "which": which, "why": why });
@@ -134,6 +171,7 @@ impl Report {
             }
             let summary = json!({
                 "tables": self.tables.len(), "queues": self.queues.len(),
+                "containers": self.containers.len(), "blobs": self.blobs(), "bytes": self.bytes(),
                 "not_copied": self.not_copied_count(), "match": self.differing() == 0,
             });
             return output.records(&[summary], &[]);
@@ -152,10 +190,32 @@ impl Report {
             let which = if which.is_empty() { String::new() } else { format!(", {which}") };
             output.line(&format!("not copied: {whose}{which}: {}", escaped(&why)))?;
         }
-        match more {
-            0 => Ok(()),
-            more => output.line(&format!("not copied: {} more, see --json", thousands(more))),
+        if more > 0 {
+            output.line(&format!("not copied: {} more, see --json", thousands(more)))?;
         }
+        output.line(&self.summary())
+    }
+
+    /// What was copied, on one line.
+    fn summary(&self) -> String {
+        let count = |items: usize, thing| counted(u64::try_from(items).unwrap_or(u64::MAX), thing);
+        format!(
+            "copied {}, {}, {}, {} ({})",
+            count(self.tables.len(), "table"),
+            count(self.queues.len(), "queue"),
+            count(self.containers.len(), "container"),
+            counted(self.blobs(), "blob"),
+            output::bytes(self.bytes()),
+        )
+    }
+
+    /// How many blobs and snapshots were written.
+    fn blobs(&self) -> u64 {
+        self.containers.iter().map(|container| container.progress.written.count).sum()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.containers.iter().map(|container| container.progress.bytes).sum()
     }
 
     /// The items that were not copied, and first the messages of each queue that were not received.
@@ -181,7 +241,8 @@ impl Report {
 
     fn differing(&self) -> usize {
         let tables = self.tables.iter().filter(|table| !table.matches()).count();
-        tables + self.queues.iter().filter(|queue| !queue.matches()).count()
+        let queues = self.queues.iter().filter(|queue| !queue.matches()).count();
+        tables + queues + self.containers.iter().filter(|it| !it.matches()).count()
     }
 
     /// Success where everything was copied and both sides match.
@@ -189,8 +250,8 @@ impl Report {
         match (self.differing(), self.not_copied_count()) {
             (0, 0) => Ok(()),
             (differing, not_copied) => Err(CliError::Rows(format!(
-                "the target does not match the source: tables and queues that differ: {differing}, \
-                 items and messages that were not copied: {}",
+                "the target does not match the source: tables, queues and containers that differ: \
+                 {differing}, items and messages that were not copied: {}",
                 thousands(not_copied)
             ))),
         }

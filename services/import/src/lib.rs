@@ -1,13 +1,16 @@
-//! `trestle import`: copies tables and queues from a source, resumably, and compares source and target at the end.
+//! `trestle import`: copies tables, queues and blobs from a source, resumably, and compares source and target at the
+//! end.
 //!
-//! The content of the source is listed first. Then tables and queues are created, and the source copies into them,
-//! recording its progress. Entities replace existing ones and messages carry the ids they had, so a repeated step
-//! changes nothing.
+//! The content of the source is listed first. Then tables, queues and containers are created, and the source copies
+//! into them, recording its progress. Entities and blobs replace existing ones and messages carry the ids they had, so
+//! a repeated step changes nothing.
 
 mod args;
 mod azure;
 mod azurite;
+mod blobs;
 mod compare;
+mod containers;
 mod digest;
 mod plan;
 mod prepare;
@@ -33,10 +36,10 @@ use trestle_command::{
     flags::ClientArgs,
     interrupt::Interrupts,
     outcome::finish_call,
-    output::{Output, counted},
+    output::Output,
 };
 
-/// A source of tables and queues.
+/// A source of tables, queues and blobs.
 trait Source {
     /// The source and the options of the result, without secrets.
     fn identity(&self) -> Result<Value, CliError>;
@@ -55,7 +58,7 @@ struct ImportTarget<'a> {
     tracker: &'a Tracker,
 }
 
-/// Copies tables and queues from another service and prints the comparison of both sides; errors go
+/// Copies tables, queues and blobs from another service and prints the comparison of both sides; errors go
 /// to standard error.
 ///
 /// Must be called on a Tokio runtime. The exit codes are those in the command's help.
@@ -96,17 +99,15 @@ async fn import(
     tracker.bar.finish_and_clear();
     tracker.save()?;
     let halted = |error: CliError| {
-        let (entities, messages) = tracker.read(MigrationProgress::copied);
-        let (entities, messages) = (counted(entities, "entity"), counted(messages, "message"));
         error.halted(true, || Halt {
             endpoint: client.endpoint.clone(),
-            progress: format!("{entities} and {messages} copied"),
+            progress: format!("{} copied", tracker.read(MigrationProgress::copied)),
             next: format!("continue with --resume: checkpoint=`{}`", path.display()),
         })
     };
     copied.map_err(halted)?;
     let compared = Box::pin(async {
-        let report = compare::compare(target, &plan, args.parallel.into()).await?;
+        let report = compare::compare(target, &plan, args).await?;
         prepare::restore(target).await?;
         Ok(report)
     });

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use serde::Deserialize;
-use trestle_proto::service::v1::AccessPolicy;
+use trestle_proto::{blob::v1::PublicAccess, service::v1::AccessPolicy};
 use trestle_service::edm::datetime;
 
 use super::progress::Skipped;
@@ -13,6 +13,7 @@ use super::progress::Skipped;
 pub(super) struct ImportPlan {
     pub(super) tables: Vec<PlannedTable>,
     pub(super) queues: Vec<PlannedQueue>,
+    pub(super) containers: Vec<PlannedContainer>,
     pub(super) skipped: Vec<Skipped>,
 }
 
@@ -30,6 +31,24 @@ pub(super) struct PlannedQueue {
     pub(super) name: String,
     pub(super) metadata: HashMap<String, String>,
     pub(super) policies: Vec<AccessPolicy>,
+}
+
+/// A container of the source. Its blobs are listed while they are copied.
+#[derive(Debug, Default, Clone)]
+pub(super) struct PlannedContainer {
+    pub(super) name: String,
+    pub(super) metadata: HashMap<String, String>,
+    pub(super) public_access: PublicAccess,
+    pub(super) policies: Vec<AccessPolicy>,
+}
+
+/// What callers without credentials may read, as a source writes it.
+pub(super) fn public_access(text: &str) -> PublicAccess {
+    match text.trim() {
+        "blob" => PublicAccess::Blob,
+        "container" => PublicAccess::Container,
+        _ => PublicAccess::Unspecified,
+    }
 }
 
 /// A stored access policy, as a source writes it: Azure in XML, Azurite in its database.
@@ -52,7 +71,7 @@ struct TermsDocument {
     permission: String,
 }
 
-/// Reads the policies of a table or a queue; the rule that one of them breaks.
+/// Reads the policies of a table, a queue or a container; the rule that one of them breaks.
 pub(super) fn policies(documents: Vec<PolicyDocument>) -> Result<Vec<AccessPolicy>, String> {
     documents.into_iter().map(policy).collect()
 }

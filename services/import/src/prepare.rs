@@ -1,4 +1,4 @@
-//! Tables and queues prepared for the copy, and queues restored afterwards.
+//! Tables, queues and containers prepared for the copy, and queues restored afterwards.
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use trestle_command::errors::CliError;
@@ -6,18 +6,19 @@ use trestle_command::errors::CliError;
 use super::{
     ImportTarget,
     args::CopyArgs,
-    plan::{ImportPlan, PlannedQueue, PlannedTable},
-    progress::TableProgress,
+    containers,
+    plan::{ImportPlan, PlannedContainer, PlannedQueue, PlannedTable},
+    progress::{ContainerProgress, MigrationProgress, Skipped, TableProgress},
     queues,
     tables::{self, folded},
 };
 
-/// Most tables or queues that are inspected or created at once.
+/// Most tables, queues or containers that are inspected or created at once.
 const AT_ONCE: usize = 16;
 /// Most names in an error.
 const NAMES_MAX: usize = 10;
 
-/// Creates every table and queue of the plan; those that the server rejects are skipped.
+/// Creates every table, queue and container of the plan; those that the server rejects are skipped.
 ///
 /// Existing ones are inspected before anything is changed, and the checkpoint is on disk before it is. Those that are
 /// not empty are rejected unless that is allowed.
@@ -40,38 +41,73 @@ pub(super) async fn prepare(
     let tracker = target.tracker;
     tracker.change(|progress| plan.skipped.iter().cloned().for_each(|it| progress.skip(it)));
     tracker.save()?;
-    let (tables, queues) = tracker.read(|all| {
+    open_tables(target, plan).await?;
+    open_queues(target, plan).await?;
+    open_containers(target, plan).await?;
+    tracker.save()
+}
+
+async fn open_tables(target: ImportTarget<'_>, plan: &ImportPlan) -> Result<(), CliError> {
+    let tracker = target.tracker;
+    let tables: Vec<_> = tracker.read(|all| {
         let is_open = |name: &str| all.tables.get(&folded(name)).is_some_and(|it| !it.complete);
-        let tables: Vec<_> = plan.tables.iter().filter(|table| is_open(&table.name)).collect();
-        let is_open = |name: &str| all.queues.get(name).is_some_and(|it| !it.complete);
-        let queues: Vec<_> = plan.queues.iter().filter(|queue| is_open(&queue.name)).collect();
-        (tables, queues)
+        plan.tables.iter().filter(|table| is_open(&table.name)).collect()
     });
     let opened = async |table: &PlannedTable| {
-        if let Some(skipped) = target.open_table(table).await? {
-            tracker.change(|progress| {
-                if skipped.which.is_empty() {
-                    progress.tables.remove(&folded(&table.name));
-                }
-                progress.skip(skipped);
-            });
-        }
+        let skipped = target.open_table(table).await?;
+        record(target, skipped, |progress| {
+            progress.tables.remove(&folded(&table.name));
+        });
         Ok(())
     };
-    each(tables, opened).await?;
+    each(tables, opened).await.map(drop)
+}
+
+async fn open_queues(target: ImportTarget<'_>, plan: &ImportPlan) -> Result<(), CliError> {
+    let tracker = target.tracker;
+    let queues: Vec<_> = tracker.read(|all| {
+        let is_open = |name: &str| all.queues.get(name).is_some_and(|it| !it.complete);
+        plan.queues.iter().filter(|queue| is_open(&queue.name)).collect()
+    });
     let opened = async |queue: &PlannedQueue| {
-        if let Some(skipped) = target.open_queue(queue).await? {
-            tracker.change(|progress| {
-                if skipped.which.is_empty() {
-                    progress.queues.remove(&queue.name);
-                }
-                progress.skip(skipped);
-            });
-        }
+        let skipped = target.open_queue(queue).await?;
+        record(target, skipped, |progress| {
+            progress.queues.remove(&queue.name);
+        });
         Ok(())
     };
-    each(queues, opened).await?;
-    tracker.save()
+    each(queues, opened).await.map(drop)
+}
+
+async fn open_containers(target: ImportTarget<'_>, plan: &ImportPlan) -> Result<(), CliError> {
+    let tracker = target.tracker;
+    let containers: Vec<_> = tracker.read(|all| {
+        let is_open = |name: &str| all.containers.get(name).is_some_and(|it| !it.is_complete());
+        plan.containers.iter().filter(|container| is_open(&container.name)).collect()
+    });
+    let opened = async |container: &PlannedContainer| {
+        let skipped = target.open_container(container).await?;
+        record(target, skipped, |progress| {
+            progress.containers.remove(&container.name);
+        });
+        Ok(())
+    };
+    each(containers, opened).await.map(drop)
+}
+
+/// Records what the server rejected; an item as a whole has no progress then.
+fn record(
+    target: ImportTarget<'_>,
+    skipped: Option<Skipped>,
+    remove: impl FnOnce(&mut MigrationProgress),
+) {
+    let Some(skipped) = skipped else { return };
+    target.tracker.change(|progress| {
+        if skipped.which.is_empty() {
+            remove(progress);
+        }
+        progress.skip(skipped);
+    });
 }
 
 /// Applies an operation to each item, several at once; the results in order.
@@ -101,6 +137,15 @@ async fn begin(target: ImportTarget<'_>, plan: &ImportPlan) -> Result<Vec<String
     for (queue, found) in new.into_iter().zip(found) {
         filled.extend((found.before > 0).then(|| queues::whose(&queue.name)));
         tracker.change_unsaved(|progress| progress.queues.insert(queue.name.clone(), found));
+    }
+    let is_new = |name: &str| tracker.read(|all| !all.containers.contains_key(name));
+    let new: Vec<_> = plan.containers.iter().filter(|it| is_new(&it.name)).collect();
+    let found = each(&new, async |container| target.has_blobs(&container.name).await).await?;
+    for (container, is_filled) in new.into_iter().zip(found) {
+        filled.extend(is_filled.then(|| containers::whose(&container.name)));
+        tracker.change_unsaved(|progress| {
+            progress.containers.insert(container.name.clone(), ContainerProgress::default())
+        });
     }
     Ok(filled)
 }

@@ -4,7 +4,7 @@
 mod tests;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -16,7 +16,7 @@ use tonic::{Code, Status};
 use trestle_command::{
     checkpoint::{Checkpoint, CheckpointState},
     errors::CliError,
-    output::thousands,
+    output::{self, counted},
 };
 
 use crate::digest::{Digest, Hash};
@@ -141,6 +141,42 @@ pub(super) struct ReceivedMessage {
     pub(super) receipt: String,
 }
 
+/// The position of reading in a container.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum BlobPosition {
+    /// At its beginning.
+    #[default]
+    Start,
+    /// After this number of names.
+    Names(u64),
+    /// At the page with this marker.
+    Marker(String),
+    /// Everything was read.
+    End,
+}
+
+/// The progress of a container. Counts include snapshots.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ContainerProgress {
+    pub(super) position: BlobPosition,
+    /// Names after the position that are copied, or rejected: at most one batch.
+    pub(super) done: BTreeSet<String>,
+    /// Blobs of the source that were read.
+    pub(super) read: u64,
+    pub(super) rejected: u64,
+    /// Bytes of the written blobs.
+    pub(super) bytes: u64,
+    /// The digest of the written blobs.
+    pub(super) written: Digest,
+}
+
+impl ContainerProgress {
+    /// Whether every blob was copied or rejected.
+    pub(super) fn is_complete(&self) -> bool {
+        self.position == BlobPosition::End
+    }
+}
+
 /// An item that was not copied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Skipped {
@@ -173,12 +209,13 @@ impl Skipped {
     }
 }
 
-/// The progress of all tables and queues.
+/// The progress of all tables, queues and containers.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct MigrationProgress {
     /// By lower-case name.
     pub(super) tables: BTreeMap<String, TableProgress>,
     pub(super) queues: BTreeMap<String, QueueProgress>,
+    pub(super) containers: BTreeMap<String, ContainerProgress>,
     /// The first items that were not copied, and the number of others.
     pub(super) skipped: Vec<Skipped>,
     pub(super) skipped_more: u64,
@@ -201,11 +238,18 @@ impl MigrationProgress {
         }
     }
 
-    /// The number of entities and messages that are copied.
-    pub(super) fn copied(&self) -> (u64, u64) {
+    /// How much is copied, for people.
+    pub(super) fn copied(&self) -> String {
         let entities = self.tables.values().map(|table| table.written.count).sum();
         let messages = self.queues.values().map(|queue| queue.sent.count).sum();
-        (entities, messages)
+        let (entities, messages) = (counted(entities, "entity"), counted(messages, "message"));
+        if self.containers.is_empty() {
+            return format!("{entities} and {messages}");
+        }
+        let blobs = self.containers.values().map(|container| container.written.count).sum();
+        let bytes = self.containers.values().map(|container| container.bytes).sum();
+        let (blobs, bytes) = (counted(blobs, "blob"), output::bytes(bytes));
+        format!("{entities}, {messages} and {blobs} ({bytes})")
     }
 }
 
@@ -246,9 +290,7 @@ impl Tracker {
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut MigrationProgress) -> T) -> T {
         let mut checkpoint = self.lock();
         let changed = change(&mut checkpoint.state);
-        let (entities, messages) = checkpoint.state.copied();
-        let (entities, messages) = (thousands(entities), thousands(messages));
-        self.bar.set_message(format!("{entities} entities, {messages} messages"));
+        self.bar.set_message(checkpoint.state.copied());
         if checkpoint.is_due() {
             checkpoint.save_or_warn(&self.bar);
         }

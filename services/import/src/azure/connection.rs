@@ -23,6 +23,8 @@ pub(super) struct AzureConnection {
     pub(super) tables: Option<String>,
     /// The same of its queues.
     pub(super) queues: Option<String>,
+    /// The same of its blobs.
+    pub(super) blobs: Option<String>,
 }
 
 /// The credentials of a request.
@@ -37,7 +39,8 @@ pub(super) enum AzureAuthority {
 /// Shows the addresses, never a secret.
 impl fmt::Debug for AzureConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "AzureConnection({}, {:?}, {:?})", self.account, self.tables, self.queues)
+        let Self { account, tables, queues, blobs, .. } = self;
+        write!(f, "AzureConnection({account}, {tables:?}, {queues:?}, {blobs:?})")
     }
 }
 
@@ -94,12 +97,14 @@ impl AzureConnection {
         }?;
         let tables = endpoint(&fields, "TableEndpoint", "table")?;
         let queues = endpoint(&fields, "QueueEndpoint", "queue")?;
-        if tables.is_none() && queues.is_none() {
-            return Err("needs `AccountName`, or `TableEndpoint` or `QueueEndpoint`".to_owned());
-        }
-        let host = || tables.as_ref().or(queues.as_ref()).map(String::as_str).map(account_of);
-        let account = account.map(str::to_owned).or_else(host).unwrap_or_default();
-        Ok(Self { account, authority, tables, queues })
+        let blobs = endpoint(&fields, "BlobEndpoint", "blob")?;
+        let Some(first) = tables.as_ref().or(queues.as_ref()).or(blobs.as_ref()) else {
+            let rule = "needs `AccountName`, or `TableEndpoint`, `QueueEndpoint` or `BlobEndpoint`";
+            return Err(rule.to_owned());
+        };
+        let host = account_of(first);
+        let account = account.map_or(host, str::to_owned);
+        Ok(Self { account, authority, tables, queues, blobs })
     }
 }
 
@@ -125,6 +130,7 @@ fn development(fields: &ConnectionFields<'_>) -> Result<AzureConnection, String>
         authority: AzureAuthority::Key(Box::new(key)),
         tables: at(10002),
         queues: at(10001),
+        blobs: at(10000),
     })
 }
 
@@ -147,8 +153,9 @@ fn endpoint(
         return base(uri, name).map(Some);
     }
     let Some(account) = fields.get("accountname") else { return Ok(None) };
-    // Where only one address is given, the other service may not exist.
-    if fields.get("tableendpoint").or(fields.get("queueendpoint")).is_some() {
+    // Where only some addresses are given, the other services may not exist.
+    if ["tableendpoint", "queueendpoint", "blobendpoint"].iter().any(|it| fields.get(it).is_some())
+    {
         return Ok(None);
     }
     let protocol = fields.get("defaultendpointsprotocol").unwrap_or("https");

@@ -31,7 +31,7 @@ use trestle_command::{
 };
 use trestle_identity::{
     shared_key::{Scheme, SignedRequest},
-    spec::{QUEUE, TABLE},
+    spec::{BLOB, QUEUE, TABLE},
 };
 use trestle_service::clock::{Clock as _, SystemClock};
 
@@ -39,6 +39,8 @@ use super::connection::{AzureAuthority, AzureConnection};
 
 /// The version of the protocol.
 const VERSION: &str = "2020-12-06";
+/// The same for blobs: the first one with the tier Cold.
+const BLOB_VERSION: &str = "2021-12-02";
 /// Longest wait for one answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 /// Longest wait for a connection.
@@ -58,6 +60,7 @@ pub(super) fn encoded(text: &str) -> String {
 pub(super) enum Service {
     Tables,
     Queues,
+    Blobs,
 }
 
 /// A request without a body.
@@ -71,12 +74,15 @@ pub(super) struct AzureRequest {
     pub(super) query: String,
     /// Media type of the answer.
     pub(super) accept: &'static str,
+    /// Further headers.
+    pub(super) headers: Vec<(&'static str, String)>,
 }
 
 impl AzureRequest {
     /// A GET of XML.
     pub(super) fn get(service: Service, path: String, query: String) -> Self {
-        Self { service, method: Method::GET, path, query, accept: "application/xml" }
+        let (method, accept, headers) = (Method::GET, "application/xml", Vec::new());
+        Self { service, method, path, query, accept, headers }
     }
 }
 
@@ -172,7 +178,7 @@ impl Http {
         connection: AzureConnection,
         ca_file: Option<&Path>,
     ) -> Result<Self, CliError> {
-        let bases = [&connection.tables, &connection.queues];
+        let bases = [&connection.tables, &connection.queues, &connection.blobs];
         let is_encrypted = bases.into_iter().flatten().any(|base| base.starts_with("https:"));
         let mut plain = HttpConnector::new();
         plain.enforce_http(false);
@@ -235,6 +241,7 @@ impl Http {
         match service {
             Service::Tables => self.connection.tables.as_deref(),
             Service::Queues => self.connection.queues.as_deref(),
+            Service::Blobs => self.connection.blobs.as_deref(),
         }
     }
 
@@ -256,7 +263,11 @@ impl Http {
         let (seconds, _) = SystemClock.now().to_unix();
         let since_epoch = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
         let date = httpdate::fmt_http_date(UNIX_EPOCH + since_epoch);
-        headers.insert("x-ms-version", HeaderValue::from_static(VERSION));
+        let version = if options.service == Service::Blobs { BLOB_VERSION } else { VERSION };
+        headers.insert("x-ms-version", HeaderValue::from_static(version));
+        for (name, value) in &options.headers {
+            headers.insert(*name, HeaderValue::from_str(value).ok()?);
+        }
         headers.insert("x-ms-date", HeaderValue::from_str(&date).ok()?);
         headers.insert(ACCEPT, HeaderValue::from_static(options.accept));
         if options.method == Method::PUT {
@@ -270,6 +281,7 @@ impl Http {
             let service = match options.service {
                 Service::Tables => &TABLE,
                 Service::Queues => &QUEUE,
+                Service::Blobs => &BLOB,
             };
             let (path, query) = (uri.path(), uri.query().unwrap_or_default());
             let (scheme, method) = (Scheme::Full, options.method.as_str());

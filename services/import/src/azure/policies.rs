@@ -1,4 +1,4 @@
-//! Stored access policies of a table or a queue of an account.
+//! Stored access policies of a table, a queue or a container of an account.
 
 use serde::Deserialize;
 use trestle_command::errors::CliError;
@@ -33,7 +33,11 @@ pub(super) async fn read(
             Err("a signature may not read them: set them here, or give a key".to_owned())
         }
         AzureAuthority::Key(_) => {
-            let request = AzureRequest::get(service, path, "comp=acl".to_owned());
+            let query = match service {
+                Service::Blobs => "restype=container&comp=acl",
+                Service::Tables | Service::Queues => "comp=acl",
+            };
+            let request = AzureRequest::get(service, path, query.to_owned());
             let answer = http.send(&request, &format!("policies of {whose}")).await?;
             xml::parse(answer.body()).and_then(|read: Identifiers| policies(read.policies))
         }

@@ -5,6 +5,7 @@ use std::path::Path;
 use trestle_proto::table::v1::Entity;
 
 use super::{
+    blob_documents::{self, ContainerDocument},
     documents::{self, MessageDocument, QueueDocument, TableDocument},
     loki,
 };
@@ -29,6 +30,9 @@ pub fn azurite_documents(database: &[u8], after: u64) -> Result<Documents, Strin
             let _ = serde_json::from_str(json).map(|read: QueueDocument| policies(read.policies));
             let _ = serde_json::from_str(json)
                 .map(|message: MessageDocument| (message.visible(), message.expires()));
+            let _ =
+                serde_json::from_str(json).map(|read: ContainerDocument| policies(read.policies));
+            let _ = blob_documents::blob(json, "b");
             found.push((collection.name.clone(), number, documents::entity(json, number).ok()));
         }
     }

@@ -12,35 +12,48 @@ use trestle_command::{errors::CliError, files};
 use trestle_service::edm::datetime;
 
 use super::{
+    blob_documents::ContainerDocument,
     documents::{QueueDocument, TableDocument},
     loki::{self, Collection},
 };
 use crate::{
-    plan::{self, ImportPlan, PlannedQueue, PlannedTable},
+    args::CopyArgs,
+    containers,
+    plan::{self, ImportPlan, PlannedContainer, PlannedQueue, PlannedTable},
     progress::Skipped,
     queues, tables,
 };
 
 const TABLES_FILE: &str = "__azurite_db_table__.json";
 const QUEUES_FILE: &str = "__azurite_db_queue__.json";
+const BLOBS_FILE: &str = "__azurite_db_blob__.json";
+const EXTENTS_FILE: &str = "__azurite_db_blob_extent__.json";
+const EXTENTS_DIRECTORY: &str = "__blobstorage__";
 const TEXTS_DIRECTORY: &str = "__queuestorage__";
 const TABLES: &str = "$TABLES_COLLECTION$";
 const QUEUES: &str = "$QUEUES_COLLECTION$";
+const CONTAINERS: &str = "$CONTAINERS_COLLECTION$";
 const SERVICES: &str = "$SERVICES_COLLECTION$";
 /// Messages of all queues.
 pub(super) const MESSAGES: &str = "$MESSAGES_COLLECTION$";
 
-/// The files of a workspace that hold tables and queues.
+/// Blobs of all containers.
+pub(super) const BLOBS: &str = "$BLOBS_COLLECTION$";
+
+/// The files of a workspace that hold tables, queues and blobs.
 #[derive(Debug)]
 pub(super) struct Workspace {
     pub(super) directory: PathBuf,
     pub(super) tables: Option<PathBuf>,
     pub(super) queues: Option<PathBuf>,
+    pub(super) blobs: Option<PathBuf>,
+    /// The list of the files with the content of blobs.
+    pub(super) extent_list: Option<PathBuf>,
 }
 
 impl Workspace {
-    /// Finds the files.
-    pub(super) fn find(directory: &Path) -> Result<Self, CliError> {
+    /// Finds the files; without those of blobs where they are skipped.
+    pub(super) fn find(directory: &Path, copy: &CopyArgs) -> Result<Self, CliError> {
         let shown = directory.display();
         if shown.to_string().contains("://") {
             return Err(CliError::Usage(
@@ -58,12 +71,14 @@ impl Workspace {
         let found = Self {
             tables: file(TABLES_FILE),
             queues: file(QUEUES_FILE),
+            blobs: file(BLOBS_FILE).filter(|_| !copy.skip_blobs),
+            extent_list: file(EXTENTS_FILE).filter(|_| !copy.skip_blobs),
             directory: directory.clone(),
         };
-        if found.tables.is_none() && found.queues.is_none() {
+        if found.files().next().is_none() {
             return Err(CliError::Usage(format!(
-                "the folder is not an Azurite workspace, which has {TABLES_FILE} or {QUEUES_FILE} in it: \
-                 `{shown}`"
+                "the folder is not an Azurite workspace, which has {TABLES_FILE}, {QUEUES_FILE} or \
+                 {BLOBS_FILE} in it: `{shown}`"
             )));
         }
         Ok(found)
@@ -71,12 +86,17 @@ impl Workspace {
 
     /// The databases.
     pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
-        [&self.tables, &self.queues].into_iter().flatten().map(PathBuf::as_path)
+        [&self.tables, &self.queues, &self.blobs].into_iter().flatten().map(PathBuf::as_path)
     }
 
     /// The files of message texts.
     pub(super) fn texts(&self) -> PathBuf {
         self.directory.join(TEXTS_DIRECTORY)
+    }
+
+    /// The files with the content of blobs.
+    pub(super) fn extents(&self) -> PathBuf {
+        self.directory.join(EXTENTS_DIRECTORY)
     }
 
     /// Size and time of each database: a change means another workspace.
@@ -98,6 +118,7 @@ impl Workspace {
 struct WorkspaceScan {
     tables: Vec<TableDocument>,
     queues: Vec<QueueDocument>,
+    containers: Vec<ContainerDocument>,
     /// Accounts with settings of a service.
     settings: BTreeSet<String>,
 }
@@ -112,6 +133,7 @@ impl WorkspaceScan {
             };
             match collection.name.as_str() {
                 TABLES => self.tables.push(serde_json::from_str(json).map_err(malformed)?),
+                CONTAINERS => self.containers.push(serde_json::from_str(json).map_err(malformed)?),
                 QUEUES => self.queues.push(serde_json::from_str(json).map_err(malformed)?),
                 SERVICES => {
                     let settings: Value = serde_json::from_str(json).map_err(malformed)?;
@@ -143,15 +165,18 @@ pub(super) async fn scan(
 fn choose(scan: &WorkspaceScan, account: Option<&str>) -> Result<String, CliError> {
     let tables = scan.tables.iter().map(|table| table.account.as_str());
     let queues = scan.queues.iter().map(|queue| queue.account.as_str());
-    let accounts: BTreeSet<&str> = tables.chain(queues).collect();
+    let containers = scan.containers.iter().map(|container| container.account.as_str());
+    let accounts: BTreeSet<&str> = tables.chain(queues).chain(containers).collect();
     let names = || accounts.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     match (account, accounts.len()) {
         (Some(account), _) if accounts.contains(account) => Ok(account.to_owned()),
         (_, 0) => {
-            Err(CliError::Usage("there are no tables and no queues in the workspace".to_owned()))
+            let rule = "there are no tables, queues and containers in the workspace";
+            Err(CliError::Usage(rule.to_owned()))
         }
         (Some(account), _) => {
-            let rule = "--from-account: the workspace has no tables or queues of this account";
+            let rule =
+                "--from-account: the workspace has no tables, queues or containers of this account";
             Err(CliError::Usage(format!("{rule}: `{account}`; it has {}", names())))
         }
         (None, 1) => Ok(accounts.iter().map(ToString::to_string).collect()),
@@ -184,6 +209,16 @@ fn plan(scan: WorkspaceScan, account: &str) -> ImportPlan {
         let policies = policies(&mut plan, queue.policies, queues::whose(&queue.name));
         let metadata = queue.metadata.unwrap_or_default();
         plan.queues.push(PlannedQueue { name: queue.name, metadata, policies });
+    }
+    for container in scan.containers.into_iter().filter(|it| it.account == account) {
+        let policies = policies(&mut plan, container.policies, containers::whose(&container.name));
+        let public_access = container.properties.public_access.unwrap_or_default();
+        plan.containers.push(PlannedContainer {
+            name: container.name,
+            metadata: container.metadata.unwrap_or_default(),
+            public_access: plan::public_access(&public_access),
+            policies,
+        });
     }
     if scan.settings.contains(account) {
         let why = "cross-origin rules, logging and metrics are not copied: set them in the target";

@@ -1,6 +1,7 @@
 //! Tests of when a table or a queue of the target matches its source, and of the verdict on all of them.
 
 use super::*;
+use crate::progress::BlobPosition;
 
 fn digest(hashes: &[u128]) -> Digest {
     let mut digest = Digest::default();
@@ -21,8 +22,17 @@ fn queue(before: u64, sent: u64, repeated: u64, target: u64) -> ComparedQueue {
     ComparedQueue { name: "q".to_owned(), progress, target, begins_alike: true }
 }
 
+fn container() -> ComparedContainer {
+    let position = BlobPosition::End;
+    let written = digest(&[1, 2]);
+    let progress =
+        ContainerProgress { read: 2, written, bytes: 2048, position, ..Default::default() };
+    ComparedContainer { name: "c".to_owned(), progress, target: digest(&[2, 1]) }
+}
+
 fn report(tables: Vec<ComparedTable>, queues: Vec<ComparedQueue>) -> Report {
-    Report { tables, queues, skipped: Vec::new(), skipped_more: 0 }
+    let (containers, skipped) = (Vec::new(), Vec::new());
+    Report { tables, queues, containers, skipped, skipped_more: 0 }
 }
 
 #[test]
@@ -38,6 +48,34 @@ fn a_table_matches_with_the_same_entities_and_nothing_rejected() {
     };
     assert!(!with(|progress| progress.complete = false));
     assert!(!with(|progress| progress.rejected = 1));
+}
+
+#[test]
+fn a_container_matches_with_the_blobs_that_were_written_and_no_others() {
+    assert!(container().matches());
+    for target in [digest(&[]), digest(&[1]), digest(&[1, 3]), digest(&[1, 2, 0])] {
+        assert!(!ComparedContainer { target, ..container() }.matches(), "{target:?}");
+    }
+    let with = |change: fn(&mut ContainerProgress)| {
+        let mut container = container();
+        change(&mut container.progress);
+        container.matches()
+    };
+    assert!(!with(|progress| progress.position = BlobPosition::Marker("m".to_owned())));
+    assert!(!with(|progress| progress.rejected = 1));
+}
+
+#[test]
+fn the_summary_counts_containers_blobs_and_bytes() {
+    let mut all = report(vec![table()], Vec::new());
+    assert_eq!(all.summary(), "copied 1 table, 0 queues, 0 containers, 0 blobs (0 B)");
+    all.containers = vec![container(), container()];
+
+    assert_eq!(all.summary(), "copied 1 table, 0 queues, 2 containers, 4 blobs (4.00 KiB)");
+    assert!(all.verdict().is_ok());
+    all.containers[1].progress.rejected = 1;
+    let error = all.verdict().unwrap_err().to_string();
+    assert!(error.contains("tables, queues and containers that differ: 1,"), "{error}");
 }
 
 #[test]

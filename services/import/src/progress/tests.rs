@@ -133,12 +133,19 @@ fn a_checkpoint_comes_back_as_it_was_saved() {
     progress.tables.insert("t".to_owned(), table);
     progress.queues.insert("q".to_owned(), queue);
     progress.skip(skipped(1));
-    assert_eq!(progress.copied(), (1, 1));
+    assert_eq!(progress.copied(), "1 entity and 1 message");
+    let mut container = ContainerProgress { bytes: 2048, ..Default::default() };
+    container.position = BlobPosition::Marker("m".to_owned());
+    container.done.insert("a/b".to_owned());
+    container.written.add(5);
+    progress.containers.insert("c".to_owned(), container);
+    assert_eq!(progress.copied(), "1 entity, 1 message and 1 blob (2.00 KiB)");
 
     let text = serde_json::to_string(&progress).expect("written");
     let read: MigrationProgress = serde_json::from_str(&text).expect("read");
 
     assert_eq!((&read.tables, &read.queues), (&progress.tables, &progress.queues));
+    assert_eq!(read.containers, progress.containers);
     assert_eq!((read.skipped, read.skipped_more), (progress.skipped, 0));
 }
 

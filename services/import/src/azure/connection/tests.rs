@@ -6,48 +6,63 @@ use super::*;
 
 const KEY: &str = DEVELOPMENT_KEY;
 
-fn bases(text: &str) -> (Option<String>, Option<String>) {
-    let connection = AzureConnection::parse(text).unwrap();
-    (connection.tables, connection.queues)
+/// The addresses of tables, queues and blobs.
+fn bases(text: &str) -> [Option<String>; 3] {
+    let AzureConnection { tables, queues, blobs, .. } = AzureConnection::parse(text).unwrap();
+    [tables, queues, blobs]
 }
 
 #[test]
 fn addresses_are_explicit_or_derived_from_the_account() {
     let some = |text: &str| Some(text.to_owned());
     let local = "http://127.0.0.1";
-    for (text, tables, queues) in [
+    for (text, tables, queues, blobs) in [
         (
             format!("DefaultEndpointsProtocol=https;AccountName=acme;AccountKey={KEY}"),
             some("https://acme.table.core.windows.net"),
             some("https://acme.queue.core.windows.net"),
+            some("https://acme.blob.core.windows.net"),
         ),
         (
             format!("accountname=acme; ACCOUNTKEY={KEY};EndpointSuffix=core.chinacloudapi.cn;"),
             some("https://acme.table.core.chinacloudapi.cn"),
             some("https://acme.queue.core.chinacloudapi.cn"),
+            some("https://acme.blob.core.chinacloudapi.cn"),
         ),
         (
             "UseDevelopmentStorage=true".to_owned(),
             some("http://127.0.0.1:10002/devstoreaccount1"),
             some("http://127.0.0.1:10001/devstoreaccount1"),
+            some("http://127.0.0.1:10000/devstoreaccount1"),
         ),
         (
             "UseDevelopmentStorage=true;DevelopmentStorageProxyUri=http://azurite".to_owned(),
             some("http://azurite:10002/devstoreaccount1"),
             some("http://azurite:10001/devstoreaccount1"),
+            some("http://azurite:10000/devstoreaccount1"),
         ),
         (
-            format!("AccountName=a;AccountKey={KEY};TableEndpoint={local}:1/a/;BlobEndpoint=x"),
+            format!(
+                "AccountName=a;AccountKey={KEY};TableEndpoint={local}:1/a/;BlobEndpoint={local}:2/a"
+            ),
             some("http://127.0.0.1:1/a"),
             None,
+            some("http://127.0.0.1:2/a"),
         ),
         (
             format!("SharedAccessSignature=?sv=1&sig=2%3D;QueueEndpoint={local}:1/a"),
             None,
             some("http://127.0.0.1:1/a"),
+            None,
+        ),
+        (
+            format!("AccountName=a;AccountKey={KEY};BlobEndpoint={local}:1/a"),
+            None,
+            None,
+            some("http://127.0.0.1:1/a"),
         ),
     ] {
-        assert_eq!(bases(&text), (tables, queues), "{text}");
+        assert_eq!(bases(&text), [tables, queues, blobs], "{text}");
     }
 }
 
@@ -69,6 +84,7 @@ fn errors_of_invalid_strings_name_the_rule_and_no_secret() {
         (format!("UseDevelopmentStorage=true;AccountKey={KEY}"), "does not go with"),
         (format!("AccountName=a b;AccountKey={KEY}"), "must make an address"),
         (format!("{signed};TableEndpoint=http://a/?sig=hunter2"), "must make an address"),
+        (format!("{signed};BlobEndpoint=hunter2"), "must make an address"),
         (format!("{signed};TableEndpoint=http://hunter2@a/"), "must make an address"),
         (format!("{signed};TableEndpoint=ftp://a/"), "must make an address"),
         (
