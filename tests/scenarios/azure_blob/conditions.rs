@@ -6,6 +6,33 @@ const PAST: &str = "Fri, 21 Nov 2008 12:00:00 GMT";
 const FUTURE: &str = "Fri, 21 Nov 2098 12:00:00 GMT";
 
 #[tokio::test]
+async fn a_range_of_another_version_is_the_whole_blob() {
+    let rest = BlobRest::start().await;
+    rest.container("photos").await;
+    let older = rest.blob("/photos/x", "12345").await;
+    let etag = rest.blob("/photos/x", "hello").await;
+    let range = ("range", "bytes=1-2");
+    let modified = rest.call("HEAD", "/photos/x").await.header("last-modified").to_owned();
+    for (if_range, status, text) in [
+        (etag.as_str(), 206, "el"),
+        (&older, 200, "hello"),
+        (&format!("W/{etag}"), 200, "hello"),
+        (&modified, 200, "hello"),
+        ("x", 200, "hello"),
+    ] {
+        let read = rest.call_with("GET", "/photos/x", &[range, ("if-range", if_range)]).await;
+        assert_eq!((read.status, read.text()), (status, text), "{if_range}");
+    }
+    // Conditions come first, and those of If-Match decide alone.
+    let unchanged = [range, ("if-range", &older), ("if-none-match", &etag)];
+    assert_eq!(rest.call_with("GET", "/photos/x", &unchanged).await.status, 304);
+    let other = [range, ("if-range", &etag), ("if-match", &older)];
+    assert_eq!(rest.call_with("GET", "/photos/x", &other).await.status, 412);
+    let past = [("range", "bytes=9-"), ("if-range", etag.as_str())];
+    assert_eq!(rest.call_with("GET", "/photos/x", &past).await.status, 416);
+}
+
+#[tokio::test]
 async fn a_read_takes_place_by_each_combination_of_conditions() {
     let rest = BlobRest::start().await;
     rest.container("photos").await;

@@ -73,6 +73,8 @@ headers! {
     SOURCE_LEASE_ID = "x-ms-source-lease-id";
     SOURCE_MD5 = "x-ms-source-content-md5";
     SOURCE_RANGE = "x-ms-source-range";
+    STRUCTURED_BODY = "x-ms-structured-body";
+    STRUCTURED_LENGTH = "x-ms-structured-content-length";
     TAG_COUNT = "x-ms-tag-count";
     TAGS = "x-ms-tags";
     VERSION_ID = "x-ms-version-id";
@@ -91,9 +93,7 @@ pub(crate) const CONTENT_PROPERTIES: [HeaderName; 6] = [
 
 /// Headers of features that this server does not have: without an error the data would be stored in another form, or
 /// without a protection that its client relies on.
-pub(crate) const REFUSED: [HeaderName; 20] = [
-    HeaderName::from_static("x-ms-structured-body"),
-    HeaderName::from_static("x-ms-structured-content-length"),
+pub(crate) const REFUSED: [HeaderName; 18] = [
     HeaderName::from_static("x-ms-encryption-key"),
     HeaderName::from_static("x-ms-encryption-key-sha256"),
     HeaderName::from_static("x-ms-encryption-algorithm"),

@@ -18,6 +18,8 @@ pub(crate) enum BlobOperation {
     Container(String, OnContainer),
     /// One on a blob.
     Blob(BlobPath, OnBlob),
+    /// A read of the website of the account, at a path without its first `/`.
+    Website(String),
 }
 
 /// The names of a blob.
@@ -164,6 +166,7 @@ impl BlobOperation {
             Self::Account(operation) => operation.target(),
             Self::Container(_, operation) => operation.target(),
             Self::Blob(_, operation) => operation.target(),
+            Self::Website(_) => OnBlob::Get.target(),
         };
         Target { path, reads }
     }
@@ -177,6 +180,7 @@ impl BlobOperation {
             }
             Self::Account(_) | Self::Container(..) => BodyTransfer::collected(DOCUMENT_BYTES_MAX),
             Self::Blob(_, operation) => operation.transfer(),
+            Self::Website(_) => OnBlob::Get.transfer(),
         }
     }
 }
@@ -269,6 +273,13 @@ impl OnBlob {
         let url = DataFrom::Url;
         let writes = [Self::StageBlock(url), Self::AppendBlock(url), Self::WritePages(url)];
         [Self::Copy, Self::PutFromUrl].contains(&self) || writes.contains(&self)
+    }
+
+    /// Whether its content may be a structured message: that of the request, or that of the response to a read.
+    pub(crate) fn has_content(self) -> bool {
+        let body = DataFrom::Body;
+        let writes = [Self::StageBlock(body), Self::AppendBlock(body), Self::WritePages(body)];
+        [Self::Put(PutKind::Block), Self::Get].contains(&self) || writes.contains(&self)
     }
 
     /// Whether the operation only reads the blob, or a snapshot or a version of it.

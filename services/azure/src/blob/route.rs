@@ -1,13 +1,14 @@
 //! Determines the operation of a request.
 
-use http::{HeaderName, Method};
+use http::{HeaderName, HeaderValue, Method, header};
 use percent_encoding::percent_decode_str;
 use trestle_service::fault::{Fault, Reason};
 
 use super::{
     header::{
         BLOB_CONTENT_LENGTH, BLOB_SEQUENCE_NUMBER, BLOB_TYPE, CONTENT_PROPERTIES, COPY_SOURCE,
-        PAGE_WRITE, REFUSED, SEQUENCE_NUMBER_ACTION, invalid, required,
+        PAGE_WRITE, REFUSED, SEQUENCE_NUMBER_ACTION, STRUCTURED_BODY, STRUCTURED_LENGTH, invalid,
+        required,
     },
     operation::{BlobOperation, BlobPath, DataFrom, OnBlob, OnBlobAccount, OnContainer, PutKind},
 };
@@ -40,7 +41,28 @@ const NOT_IMPLEMENTED: [&str; 7] = [
 /// An invalid path, method, parameter or header, or an operation that is not implemented.
 pub(super) fn route(head: &RequestHead) -> Result<BlobOperation, RestError> {
     let path = decoded(&head.path).ok_or_else(|| unreadable(&head.path, "must be UTF-8"))?;
+    if head.is_website {
+        let is_read = matches!(head.method, Method::GET | Method::HEAD);
+        let methods = HeaderValue::from_static("GET, HEAD, OPTIONS");
+        let failed = || unknown_method(head).with_header(header::ALLOW, methods);
+        return is_read.then_some(BlobOperation::Website(path)).ok_or_else(failed);
+    }
     check_implemented(head)?;
+    let operation = of_path(head, path)?;
+    let has_content =
+        matches!(&operation, BlobOperation::Blob(_, operation) if operation.has_content());
+    let structured = [STRUCTURED_BODY, STRUCTURED_LENGTH];
+    match structured.into_iter().find(|name| !has_content && head.headers.contains_key(name)) {
+        None => Ok(operation),
+        Some(name) => {
+            let rule = "is not supported on this operation";
+            Err(Fault::violation(Reason::UnsupportedHeader, name.as_str(), rule).into())
+        }
+    }
+}
+
+/// The operation on the resource at a path.
+fn of_path(head: &RequestHead, path: String) -> Result<BlobOperation, RestError> {
     let params = &head.params;
     if params.is("restype", "account") && params.is("comp", "properties") {
         return match head.method {
