@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use trestle_azure::structured::{Decoder, Encoder};
+use trestle_azure::structured::{StructuredDecoder, StructuredEncoder};
 
 fuzz_target!(|input: (u16, u8, &[u8])| {
     let (content_bytes, size, bytes) = input;
@@ -22,7 +22,7 @@ fuzz_target!(|input: (u16, u8, &[u8])| {
 });
 
 fn decode(message: &[u8], content_bytes: u64, size: usize) -> Option<Vec<u8>> {
-    let mut decoder = Decoder::new(content_bytes);
+    let mut decoder = StructuredDecoder::new(content_bytes);
     let mut content = Vec::new();
     for piece in message.chunks(size) {
         let mut piece = Bytes::copy_from_slice(piece);
@@ -34,7 +34,7 @@ fn decode(message: &[u8], content_bytes: u64, size: usize) -> Option<Vec<u8>> {
 }
 
 fn encode(content: &[u8], size: usize) -> Vec<u8> {
-    let mut encoder = Encoder::new(content.len() as u64);
+    let mut encoder = StructuredEncoder::new(content.len() as u64);
     let mut message = encoder.start().to_vec();
     for piece in content.chunks(size) {
         for encoded in encoder.encode(Bytes::copy_from_slice(piece)) {

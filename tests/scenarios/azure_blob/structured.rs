@@ -1,13 +1,13 @@
 //! Bodies that are structured messages, in both directions.
 
-use trestle_azure::structured::{Decoder, Encoder};
+use trestle_azure::structured::{StructuredDecoder, StructuredEncoder};
 use trestle_tests::{BlobRest, RestRequest, RestResponse};
 
 const FORM: &str = "XSM/1.0; properties=crc64";
 
 /// A structured message with this content.
 fn message(content: &[u8]) -> Vec<u8> {
-    let mut encoder = Encoder::new(content.len() as u64);
+    let mut encoder = StructuredEncoder::new(content.len() as u64);
     let mut bytes = encoder.start().to_vec();
     for piece in encoder.encode(bytes::Bytes::copy_from_slice(content)) {
         bytes.extend(piece);
@@ -29,7 +29,7 @@ fn decoded(response: &RestResponse) -> Vec<u8> {
     assert_eq!(response.header("x-ms-structured-body"), FORM, "{:?}", response.headers);
     let length = response.header("x-ms-structured-content-length").parse().unwrap();
     assert_eq!(response.header("content-length"), response.body.len().to_string());
-    let (mut decoder, mut bytes) = (Decoder::new(length), response.body.clone());
+    let (mut decoder, mut bytes) = (StructuredDecoder::new(length), response.body.clone());
     let mut content = Vec::new();
     while let Some(piece) = decoder.decode(&mut bytes).unwrap() {
         content.extend(piece);

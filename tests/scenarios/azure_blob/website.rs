@@ -148,7 +148,7 @@ async fn a_website_that_is_off_looks_like_none() {
     let rest = served().await;
     set_website(&rest, "<Enabled>false</Enabled><IndexDocument>index.html</IndexDocument>").await;
     let off = get(&rest, "/").await;
-    let none = rest.send(visit("GET", "/").with("host", "nobody.web.localhost")).await;
+    let none = rest.send(visit("GET", "/").with("host", "absent.web.localhost")).await;
     for page in [&off, &none] {
         assert_eq!((page.status, page.header("x-ms-error-code")), (404, "ResourceNotFound"));
     }

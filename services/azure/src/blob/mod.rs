@@ -52,7 +52,7 @@ use crate::{
     protocol::{BodyTransfer, RestProtocol, Target},
     reply,
     request_body::RequestBody,
-    xml,
+    version, xml,
 };
 
 /// See the module.
@@ -118,6 +118,7 @@ impl RestProtocol for BlobProtocol {
                 on_blob(path, operation, head, body, call).await
             }
             BlobOperation::Blob(path, operation) => {
+                let body = of_version(body, operation, head);
                 let performed = on_blob(path, operation, head, body, call).await;
                 performed.map(|answer| structured_body::echo(answer, operation, head))
             }
@@ -136,6 +137,14 @@ impl RestProtocol for BlobProtocol {
             false => document(response),
         }
     }
+}
+
+/// The body of a request, with the bound of its version of the protocol.
+fn of_version(body: RequestBody, operation: OnBlob, head: &RequestHead) -> RequestBody {
+    let version = version::negotiated(&head.headers, Some(&head.params));
+    let earlier = operation.earlier_bytes_max(version.to_str().unwrap_or_default());
+    let bytes_max = earlier.map_or(body.bytes_max, |earlier| earlier.min(body.bytes_max));
+    RequestBody { bytes_max, ..body }
 }
 
 async fn on_blob(

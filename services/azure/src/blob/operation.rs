@@ -4,6 +4,8 @@ use crate::protocol::{BodyTransfer, Target};
 
 /// Most bytes of a blob that one request writes: 5,000 MiB, as Azure has it.
 const BLOB_BYTES_MAX: u64 = 5000 * 1024 * 1024;
+/// The unit of the bounds of earlier versions.
+const MIB: u64 = 1024 * 1024;
 /// Most bytes of a document: a list of the most blocks, each with the longest id.
 const DOCUMENT_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// Most bytes of a batch of requests.
@@ -273,6 +275,20 @@ impl OnBlob {
         let url = DataFrom::Url;
         let writes = [Self::StageBlock(url), Self::AppendBlock(url), Self::WritePages(url)];
         [Self::Copy, Self::PutFromUrl].contains(&self) || writes.contains(&self)
+    }
+
+    /// The bound on the body of a request of a version of the protocol that has a lower one than the newest.
+    pub(crate) fn earlier_bytes_max(self, version: &str) -> Option<u64> {
+        // Each up to the version that raised it; dates sort as texts.
+        let bounds: &[(&str, u64)] = match self {
+            Self::Put(PutKind::Block) => &[("2016-05-31", 64 * MIB), ("2019-12-12", 256 * MIB)],
+            Self::StageBlock(DataFrom::Body) => {
+                &[("2016-05-31", 4 * MIB), ("2019-12-12", 100 * MIB)]
+            }
+            Self::AppendBlock(DataFrom::Body) => &[("2022-11-02", 4 * MIB)],
+            _ => &[],
+        };
+        bounds.iter().find(|(raised, _)| version < *raised).map(|(_, bytes_max)| *bytes_max)
     }
 
     /// Whether its content may be a structured message: that of the request, or that of the response to a read.

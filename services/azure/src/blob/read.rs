@@ -107,10 +107,10 @@ pub(super) async fn get(
 }
 
 /// The first message of a read, and those that follow.
-type Opened = (proto::ReadBlobResponse, ResponseMessages<proto::ReadBlobResponse>);
+type OpenedRead = (proto::ReadBlobResponse, ResponseMessages<proto::ReadBlobResponse>);
 
 /// Makes the call of a read, and waits for its first message.
-async fn open(call: GrpcCall, request: proto::ReadBlobRequest) -> Result<Opened, RestError> {
+async fn open(call: GrpcCall, request: proto::ReadBlobRequest) -> Result<OpenedRead, RestError> {
     let mut messages = call.server_streaming(OnBlob::Get.path(), request).await?;
     let first: Option<proto::ReadBlobResponse> = messages.try_next().await?;
     let first = first.ok_or_else(|| Status::internal("a read without a response"))?;
@@ -123,7 +123,7 @@ async fn open_if(
     whole: proto::ReadBlobRequest,
     range: proto::ByteRange,
     etag: &HeaderValue,
-) -> Result<Opened, RestError> {
+) -> Result<OpenedRead, RestError> {
     let Some(of_version) = of_version(&whole, range, etag) else { return open(call, whole).await };
     match open(call.again(), of_version).await {
         Err(error) if error.is(Reason::ConditionNotMet) => open(call, whole).await,

@@ -18,7 +18,7 @@ use crate::{
     head::RequestHead,
     request_body::{RequestBody, too_large},
     streaming::{self, BodyPieces},
-    structured::{Decoder, Encoder, Malformed, OVERHEAD_BYTES_MAX},
+    structured::{OVERHEAD_BYTES_MAX, StructureError, StructuredDecoder, StructuredEncoder},
 };
 
 /// The only form.
@@ -94,7 +94,7 @@ pub(super) fn streamed(
     length: u64,
     pieces: impl Stream<Item = Result<Bytes, Status>> + Send + 'static,
 ) -> Response<Body> {
-    let mut encoder = Encoder::new(length);
+    let mut encoder = StructuredEncoder::new(length);
     let (bytes, start) = (encoder.message_bytes(), encoder.start());
     let encoded = pieces.map_ok(move |piece| {
         let encoded = encoder.encode(piece);
@@ -112,7 +112,7 @@ pub(super) fn streamed(
 pub(super) struct ContentPieces {
     pieces: BodyPieces,
     /// The decoder of a structured message, and bytes that are not decoded.
-    structured: Option<(Decoder, Bytes)>,
+    structured: Option<(StructuredDecoder, Bytes)>,
 }
 
 impl ContentPieces {
@@ -129,7 +129,7 @@ impl ContentPieces {
         }
         let bytes_max = body.bytes_max.saturating_add(OVERHEAD_BYTES_MAX);
         let pieces = RequestBody { bytes_max, ..body }.pieces()?;
-        Ok(Self { pieces, structured: Some((Decoder::new(length), Bytes::new())) })
+        Ok(Self { pieces, structured: Some((StructuredDecoder::new(length), Bytes::new())) })
     }
 
     /// The next piece; none at the end, and only if all pieces are verified.
@@ -154,7 +154,7 @@ impl ContentPieces {
 }
 
 /// The error of a structured message.
-fn malformed(error: Malformed) -> Fault {
+fn malformed(error: StructureError) -> Fault {
     let reason = if error.is_mismatch() { Reason::Crc64Mismatch } else { Reason::InvalidInput };
     Fault::violation(reason, "body", error.to_string())
 }

@@ -7,10 +7,10 @@ use super::{CRC64_BYTES, HAS_CRC64, MESSAGE_HEAD_BYTES, SEGMENT_HEAD_BYTES, VERS
 
 /// Why a message is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Malformed {
+pub enum StructureError {
     /// Another version than 1.
     #[error("must be a structured message of version 1: version=`{0}`")]
-    Version(u8),
+    OtherVersion(u8),
     /// Other flags than that of checksums.
     #[error("must be a structured message with checksums only: flags=`{0}`")]
     Flags(u16),
@@ -56,7 +56,7 @@ pub enum Malformed {
     TooShort,
 }
 
-impl Malformed {
+impl StructureError {
     /// Whether a checksum differs: the content was damaged, and the client may send it again.
     #[must_use]
     pub fn is_mismatch(&self) -> bool {
@@ -66,7 +66,7 @@ impl Malformed {
 
 /// The part of a message that comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum StructurePart {
     MessageHead,
     SegmentHead,
     /// Content of a segment, of which as many bytes are left.
@@ -77,8 +77,8 @@ enum Part {
 }
 
 /// Decodes a message that arrives in pieces of any size, in constant memory.
-pub struct Decoder {
-    part: Part,
+pub struct StructuredDecoder {
+    part: StructurePart,
     /// Bytes of the part that have arrived, unless it is content.
     head: [u8; MESSAGE_HEAD_BYTES],
     filled: usize,
@@ -91,12 +91,12 @@ pub struct Decoder {
     message_crc64: Digest,
 }
 
-impl Decoder {
+impl StructuredDecoder {
     /// A decoder of a message with this many bytes of content.
     #[must_use]
     pub fn new(content_bytes: u64) -> Self {
         Self {
-            part: Part::MessageHead,
+            part: StructurePart::MessageHead,
             head: [0; MESSAGE_HEAD_BYTES],
             filled: 0,
             left: content_bytes,
@@ -111,10 +111,10 @@ impl Decoder {
     ///
     /// # Errors
     /// A malformed message, also if its rest has not arrived. The decoder must not be used after it.
-    pub fn decode(&mut self, bytes: &mut Bytes) -> Result<Option<Bytes>, Malformed> {
+    pub fn decode(&mut self, bytes: &mut Bytes) -> Result<Option<Bytes>, StructureError> {
         while !bytes.is_empty() {
             match self.part {
-                Part::Content(left) => {
+                StructurePart::Content(left) => {
                     let length = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
                     let content = bytes.split_to(length);
                     self.segment_crc64.write(&content);
@@ -122,11 +122,15 @@ impl Decoder {
                     self.content_of(left - length as u64);
                     return Ok(Some(content));
                 }
-                Part::End => return Err(Malformed::TooLong),
-                Part::MessageHead => self.fill(bytes, MESSAGE_HEAD_BYTES, Self::message_head)?,
-                Part::SegmentHead => self.fill(bytes, SEGMENT_HEAD_BYTES, Self::segment_head)?,
-                Part::SegmentEnd => self.fill(bytes, CRC64_BYTES, Self::segment_end)?,
-                Part::MessageEnd => self.fill(bytes, CRC64_BYTES, Self::message_end)?,
+                StructurePart::End => return Err(StructureError::TooLong),
+                StructurePart::MessageHead => {
+                    self.fill(bytes, MESSAGE_HEAD_BYTES, Self::message_head)?;
+                }
+                StructurePart::SegmentHead => {
+                    self.fill(bytes, SEGMENT_HEAD_BYTES, Self::segment_head)?;
+                }
+                StructurePart::SegmentEnd => self.fill(bytes, CRC64_BYTES, Self::segment_end)?,
+                StructurePart::MessageEnd => self.fill(bytes, CRC64_BYTES, Self::message_end)?,
             }
         }
         Ok(None)
@@ -135,9 +139,9 @@ impl Decoder {
     /// Checks that the message is complete, so that all content is verified.
     ///
     /// # Errors
-    /// [`Malformed::TooShort`].
-    pub fn finish(&self) -> Result<(), Malformed> {
-        if self.part == Part::End { Ok(()) } else { Err(Malformed::TooShort) }
+    /// [`StructureError::TooShort`].
+    pub fn finish(&self) -> Result<(), StructureError> {
+        if self.part == StructurePart::End { Ok(()) } else { Err(StructureError::TooShort) }
     }
 
     /// Fills the part with bytes, and reads it once it is complete.
@@ -145,8 +149,8 @@ impl Decoder {
         &mut self,
         bytes: &mut Bytes,
         length: usize,
-        read: fn(&mut Self, &[u8]) -> Result<(), Malformed>,
-    ) -> Result<(), Malformed> {
+        read: fn(&mut Self, &[u8]) -> Result<(), StructureError>,
+    ) -> Result<(), StructureError> {
         let count = (length - self.filled).min(bytes.len());
         if let Some(room) = self.head.get_mut(self.filled..self.filled + count) {
             bytes.copy_to_slice(room);
@@ -160,39 +164,39 @@ impl Decoder {
         read(self, head.get(..length).unwrap_or_default())
     }
 
-    fn message_head(&mut self, mut head: &[u8]) -> Result<(), Malformed> {
+    fn message_head(&mut self, mut head: &[u8]) -> Result<(), StructureError> {
         let (version, stated) = (head.get_u8(), head.get_u64_le());
         let (flags, segments) = (head.get_u16_le(), head.get_u16_le());
         if version != VERSION {
-            return Err(Malformed::Version(version));
+            return Err(StructureError::OtherVersion(version));
         }
         if flags != HAS_CRC64 {
-            return Err(Malformed::Flags(flags));
+            return Err(StructureError::Flags(flags));
         }
         if segments == 0 {
-            return Err(Malformed::NoSegment);
+            return Err(StructureError::NoSegment);
         }
         let expected = self.left.saturating_add(overhead(u64::from(segments)));
         if stated != expected {
-            return Err(Malformed::Length { expected, stated });
+            return Err(StructureError::Length { expected, stated });
         }
         self.segments = segments;
-        self.part = Part::SegmentHead;
+        self.part = StructurePart::SegmentHead;
         Ok(())
     }
 
-    fn segment_head(&mut self, mut head: &[u8]) -> Result<(), Malformed> {
+    fn segment_head(&mut self, mut head: &[u8]) -> Result<(), StructureError> {
         let (number, length) = (head.get_u16_le(), head.get_u64_le());
         let expected = self.segment.saturating_add(1);
         if number != expected {
-            return Err(Malformed::Order { expected, number });
+            return Err(StructureError::Order { expected, number });
         }
         let left = self.left.checked_sub(length).filter(|left| {
             // The last one has the rest, and each of several has content.
             let is_last = number == self.segments;
             is_last == (*left == 0) && (length > 0 || self.segments == 1)
         });
-        self.left = left.ok_or(Malformed::SegmentLength { segment: number })?;
+        self.left = left.ok_or(StructureError::SegmentLength { segment: number })?;
         self.segment = number;
         self.segment_crc64 = Digest::new();
         self.content_of(length);
@@ -201,23 +205,23 @@ impl Decoder {
 
     /// Goes on with the content of a segment, or where none is left, with its end.
     fn content_of(&mut self, left: u64) {
-        self.part = if left > 0 { Part::Content(left) } else { Part::SegmentEnd };
+        self.part = if left > 0 { StructurePart::Content(left) } else { StructurePart::SegmentEnd };
     }
 
-    fn segment_end(&mut self, mut end: &[u8]) -> Result<(), Malformed> {
+    fn segment_end(&mut self, mut end: &[u8]) -> Result<(), StructureError> {
         if end.get_u64_le() != self.segment_crc64.sum64() {
-            return Err(Malformed::SegmentCrc64 { segment: self.segment });
+            return Err(StructureError::SegmentCrc64 { segment: self.segment });
         }
         let is_last = self.segment == self.segments;
-        self.part = if is_last { Part::MessageEnd } else { Part::SegmentHead };
+        self.part = if is_last { StructurePart::MessageEnd } else { StructurePart::SegmentHead };
         Ok(())
     }
 
-    fn message_end(&mut self, mut end: &[u8]) -> Result<(), Malformed> {
+    fn message_end(&mut self, mut end: &[u8]) -> Result<(), StructureError> {
         if end.get_u64_le() != self.message_crc64.sum64() {
-            return Err(Malformed::MessageCrc64);
+            return Err(StructureError::MessageCrc64);
         }
-        self.part = Part::End;
+        self.part = StructurePart::End;
         Ok(())
     }
 }

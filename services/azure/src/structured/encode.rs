@@ -11,7 +11,7 @@ use super::{
 const SEGMENT_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Encodes content of a known length that arrives in pieces of any size, in constant memory.
-pub struct Encoder {
+pub struct StructuredEncoder {
     segment_bytes: u64,
     segments: u64,
     content_bytes: u64,
@@ -24,7 +24,7 @@ pub struct Encoder {
     message_crc64: Digest,
 }
 
-impl Encoder {
+impl StructuredEncoder {
     /// An encoder of this many bytes of content.
     #[must_use]
     pub fn new(content_bytes: u64) -> Self {

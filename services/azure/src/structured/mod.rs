@@ -6,7 +6,7 @@
 //! - the CRC-64 of all content (8).
 //!
 //! Content is neither collected nor copied: what is decoded passes on before its checksum arrives, so it must have no
-//! effect before [`Decoder::finish`].
+//! effect before [`StructuredDecoder::finish`].
 
 mod decode;
 mod encode;
@@ -14,8 +14,8 @@ mod encode;
 mod tests;
 
 pub use self::{
-    decode::{Decoder, Malformed},
-    encode::Encoder,
+    decode::{StructureError, StructuredDecoder},
+    encode::StructuredEncoder,
 };
 
 /// The version in the header of a message.

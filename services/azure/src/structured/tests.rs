@@ -31,8 +31,8 @@ fn message(segments: &[&[u8]]) -> Vec<u8> {
 }
 
 /// Decodes a message that arrives in pieces of this size.
-fn decode(message: &[u8], content_bytes: u64, size: usize) -> Result<Vec<u8>, Malformed> {
-    let mut decoder = Decoder::new(content_bytes);
+fn decode(message: &[u8], content_bytes: u64, size: usize) -> Result<Vec<u8>, StructureError> {
+    let mut decoder = StructuredDecoder::new(content_bytes);
     let mut content = Vec::new();
     for piece in message.chunks(size) {
         let mut bytes = Bytes::copy_from_slice(piece);
@@ -44,7 +44,7 @@ fn decode(message: &[u8], content_bytes: u64, size: usize) -> Result<Vec<u8>, Ma
 }
 
 fn encode(content: &[u8], size: usize) -> Vec<u8> {
-    let mut encoder = Encoder::new(content.len() as u64);
+    let mut encoder = StructuredEncoder::new(content.len() as u64);
     let length = encoder.message_bytes();
     let mut bytes = encoder.start().to_vec();
     for piece in content.chunks(size) {
@@ -58,11 +58,11 @@ fn encode(content: &[u8], size: usize) -> Vec<u8> {
 #[test]
 fn a_message_of_any_pieces_is_its_content() {
     let segments: [&[u8]; 3] = [b"hello ", b"w", b"orld"];
-    let message = message(&segments);
+    let (message, empty) = (message(&segments), message(&[b""]));
     for size in 1..=message.len() {
         assert_eq!(decode(&message, 11, size).as_deref(), Ok(&b"hello world"[..]), "{size}");
     }
-    assert_eq!(decode(&super::tests::message(&[b""]), 0, 64), Ok(Vec::new()));
+    assert_eq!(decode(&empty, 0, 64), Ok(Vec::new()));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn content_is_encoded_in_segments_of_4_mib() {
     let exact = content.get(..8 << 20).expect("long enough");
     assert!(encode(exact, 128 << 10) == message(&[first, second]));
     // Longer segments where 65,535 of them would not suffice.
-    let largest = Encoder::new(u64::MAX >> 8);
+    let largest = StructuredEncoder::new(u64::MAX >> 8);
     assert_eq!(largest.message_bytes(), (u64::MAX >> 8) + OVERHEAD_BYTES_MAX);
 }
 
@@ -99,7 +99,7 @@ fn a_damaged_byte_is_always_found() {
         assert!(decode(whole.get(..at).unwrap_or_default(), 11, 64).is_err(), "cut at {at}");
     }
     let longer = [&whole[..], b"x"].concat();
-    assert_eq!(decode(&longer, 11, 64), Err(Malformed::TooLong));
+    assert_eq!(decode(&longer, 11, 64), Err(StructureError::TooLong));
     assert_eq!(decode(&whole, 11, 64), Ok(content.to_vec()));
 }
 
@@ -108,18 +108,18 @@ fn lengths_that_do_not_add_up_are_rejected_before_their_content() {
     let whole = message(&[b"hello ", b"world"]);
     for content_bytes in [0, 10, 12, u64::MAX] {
         let decoded = decode(&whole, content_bytes, 64);
-        assert!(matches!(decoded, Err(Malformed::Length { .. })), "{content_bytes}");
+        assert!(matches!(decoded, Err(StructureError::Length { .. })), "{content_bytes}");
     }
     // Empty segments, also as the last one, and a segment that ends the content too early.
     for segments in [&[&b"ab"[..], b""][..], &[b"", b"ab"], &[b"", b""]] {
         let length = segments.concat().len() as u64;
         let decoded = decode(&message(segments), length, 64);
-        assert!(matches!(decoded, Err(Malformed::SegmentLength { .. })), "{decoded:?}");
+        assert!(matches!(decoded, Err(StructureError::SegmentLength { .. })), "{decoded:?}");
     }
     let mut none = message(&[]);
-    assert_eq!(decode(&none, 0, 64), Err(Malformed::NoSegment));
+    assert_eq!(decode(&none, 0, 64), Err(StructureError::NoSegment));
     none.truncate(5);
-    assert_eq!(decode(&none, 0, 64), Err(Malformed::TooShort));
+    assert_eq!(decode(&none, 0, 64), Err(StructureError::TooShort));
 }
 
 #[test]
@@ -128,9 +128,9 @@ fn a_mismatch_is_not_an_error_of_the_form() {
     let last = damaged.len() - 1;
     damaged.swap(last, last - 1);
     let mismatch = decode(&damaged, 5, 64).expect_err("another checksum");
-    assert_eq!(mismatch, Malformed::MessageCrc64);
-    assert!(mismatch.is_mismatch() && !Malformed::TooShort.is_mismatch());
-    assert!(Malformed::SegmentCrc64 { segment: 1 }.is_mismatch());
+    assert_eq!(mismatch, StructureError::MessageCrc64);
+    assert!(mismatch.is_mismatch() && !StructureError::TooShort.is_mismatch());
+    assert!(StructureError::SegmentCrc64 { segment: 1 }.is_mismatch());
 }
 
 proptest! {
