@@ -46,6 +46,9 @@ pub(crate) fn verify(
     identity: &Identity,
     (accounts, now): (&AccountSet, Ticks),
 ) -> Result<Arc<Caller>, Denied> {
+    if head.is_website {
+        return visitor(head, accounts).map(Arc::new);
+    }
     let mut values = head.headers.get_all(header::AUTHORIZATION).iter();
     let Some(value) = values.next() else {
         let token = token(head.uri.query().unwrap_or_default(), &head.params);
@@ -91,6 +94,17 @@ fn anonymous(
     let account = accounts.get(head.account.as_str()).filter(|_| is_read && service.has_paths)?;
     let is_allowed = account.allows_public_access && !account.is_disabled;
     is_allowed.then(|| Caller::new(account.name.clone(), Authority::Anonymous))
+}
+
+/// The caller of a request to a website, whatever credentials it has: as Azure has it, a website is public also where
+/// the account allows no public containers, and `blob::website` reads nothing else.
+fn visitor(head: &RequestHead, accounts: &AccountSet) -> Result<Caller, Denied> {
+    let account = accounts.get(head.account.as_str()).filter(|account| !account.is_disabled);
+    let account = account.ok_or_else(|| {
+        let message = "there is no website at this address";
+        Denied::new(Check::Form, Reason::ResourceNotFound, message)
+    })?;
+    Ok(Caller::new(account.name.clone(), Authority::Anonymous))
 }
 
 /// The resource of a signature by the address of the request, if the signature does not contain it.

@@ -49,6 +49,8 @@ pub(crate) struct RequestHead {
     pub(crate) account: AccountName,
     /// Whether the address is that of its read-only replica.
     pub(crate) is_secondary: bool,
+    /// Whether the address is that of the website of the account.
+    pub(crate) is_website: bool,
     /// The path after the account, as it was sent; begins with `/`.
     pub(crate) path: String,
     /// The host of the request, with its port.
@@ -89,13 +91,16 @@ impl RequestHead {
             base.push('/');
             base.push_str(account.as_str());
         }
+        // The query of a page is for its scripts.
+        let query = uri.query().filter(|_| !address.is_website).unwrap_or_default();
         Ok(Self {
             method: request.method().clone(),
             account,
             is_secondary: address.is_secondary,
+            is_website: address.is_website,
             path: address.path.to_owned(),
             host: host.to_owned(),
-            params: Params::parse(uri.query().unwrap_or_default())?,
+            params: Params::parse(query)?,
             base,
             peer,
             is_http2: request.version() == Version::HTTP_2,

@@ -27,7 +27,6 @@ use trestle_service::{
 };
 
 use crate::{
-    blob::BLOB_TYPE,
     date::http_date,
     dispatch::{RequestContext, counted, rejected},
     drain::DrainableBody,
@@ -339,7 +338,8 @@ fn common(headers: &mut HeaderMap, client: &HeaderMap, params: Option<&Params>) 
 
 /// Whether a response is a blob, or that it is unchanged. Whether a cache may keep it is for its owner to decide.
 fn is_blob(answer: &Response) -> bool {
-    answer.headers().contains_key(BLOB_TYPE) || answer.status() == StatusCode::NOT_MODIFIED
+    answer.headers().contains_key(header::ACCEPT_RANGES)
+        || answer.status() == StatusCode::NOT_MODIFIED
 }
 
 /// Whether a client request id is valid.

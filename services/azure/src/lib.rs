@@ -36,6 +36,7 @@ mod queue;
 mod reply;
 mod request_body;
 mod streaming;
+pub mod structured;
 pub mod table;
 mod unrouted;
 mod version;

@@ -331,6 +331,7 @@ impl BlobFixture {
             is_sealed: false,
             tier: None,
             properties: None,
+            block_bytes_max: None,
             origin: Some(CopyOrigin { id: uuid::Uuid::nil(), source: String::new() }),
             retention: self.retention(),
         };

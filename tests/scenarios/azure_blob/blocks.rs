@@ -15,6 +15,22 @@ fn commit(inside: &str) -> RestRequest {
 }
 
 #[tokio::test]
+async fn a_list_of_blocks_is_read_by_a_condition_on_tags() {
+    let rest = BlobRest::start().await;
+    rest.container("photos").await;
+    assert_eq!(stage(&rest, "QQ==", "hello").await.status, 201);
+    let read =
+        async |condition: &str| rest.call_with("GET", LIST, &[("x-ms-if-tags", condition)]).await;
+    let uncommitted = read("\"a\" = '1'").await;
+    assert_eq!(uncommitted.failure(), (412, "ConditionNotMet"), "it has no tags");
+    let list = commit("<Latest>QQ==</Latest>").with("x-ms-tags", "a=1");
+    assert_eq!(rest.send(list).await.status, 201);
+    assert_eq!(read("\"a\" = '1'").await.all("Name"), ["QQ=="]);
+    assert_eq!(read("\"a\" = '2'").await.failure(), (412, "ConditionNotMet"));
+    assert_eq!(read("a").await.failure(), (400, "InvalidHeaderValue"));
+}
+
+#[tokio::test]
 async fn blocks_become_a_blob_in_the_order_of_their_list() {
     let rest = BlobRest::start().await;
     rest.container("photos").await;

@@ -6,6 +6,62 @@ const PAST: &str = "Fri, 21 Nov 2008 12:00:00 GMT";
 const FUTURE: &str = "Fri, 21 Nov 2098 12:00:00 GMT";
 
 #[tokio::test]
+async fn tags_have_conditions_on_the_blob_in_headers_of_their_own() {
+    let rest = BlobRest::start().await;
+    rest.container("photos").await;
+    let etag = rest.blob("/photos/x", "1").await;
+    let other = "\"0x8D0000000000001\"";
+    let body = "<Tags><TagSet><Tag><Key>a</Key><Value>1</Value></Tag></TagSet></Tags>";
+    for (name, value, status) in [
+        ("x-ms-blob-if-match", etag.as_str(), [204, 200]),
+        ("x-ms-blob-if-match", other, [412, 412]),
+        ("x-ms-blob-if-none-match", &etag, [412, 304]),
+        ("x-ms-blob-if-none-match", other, [204, 200]),
+        ("x-ms-blob-if-modified-since", FUTURE, [412, 304]),
+        ("x-ms-blob-if-unmodified-since", PAST, [412, 412]),
+        ("x-ms-blob-if-unmodified-since", FUTURE, [204, 200]),
+    ] {
+        let set = RestRequest::blob("PUT", "/photos/x?comp=tags").with(name, value).body(body);
+        let set = rest.send(set).await.status;
+        let read = rest.call_with("GET", "/photos/x?comp=tags", &[(name, value)]).await;
+        let found = [set, read.status];
+        assert_eq!(found, status, "{name}: {value}");
+    }
+    let both = [("x-ms-blob-if-match", etag.as_str()), ("if-match", &etag)];
+    let failed = rest.call_with("GET", "/photos/x?comp=tags", &both).await;
+    assert_eq!(failed.failure(), (400, "MultipleConditionHeadersNotSupported"));
+    let failed = rest.call_with("PUT", "/photos/x?comp=metadata", &both[..1]).await;
+    assert_eq!(failed.failure(), (400, "UnsupportedHeader"));
+}
+
+#[tokio::test]
+async fn a_range_of_another_version_is_the_whole_blob() {
+    let rest = BlobRest::start().await;
+    rest.container("photos").await;
+    let older = rest.blob("/photos/x", "12345").await;
+    let etag = rest.blob("/photos/x", "hello").await;
+    let range = ("range", "bytes=1-2");
+    let modified = rest.call("HEAD", "/photos/x").await.header("last-modified").to_owned();
+    for (if_range, status, text) in [
+        (etag.as_str(), 206, "el"),
+        (&older, 200, "hello"),
+        (&format!("W/{etag}"), 200, "hello"),
+        (&modified, 200, "hello"),
+        ("x", 200, "hello"),
+    ] {
+        let read = rest.call_with("GET", "/photos/x", &[range, ("if-range", if_range)]).await;
+        assert_eq!((read.status, read.text()), (status, text), "{if_range}");
+    }
+    // Conditions come first, and those of If-Match decide alone.
+    let unchanged = [range, ("if-range", &older), ("if-none-match", &etag)];
+    assert_eq!(rest.call_with("GET", "/photos/x", &unchanged).await.status, 304);
+    let other = [range, ("if-range", &etag), ("if-match", &older)];
+    assert_eq!(rest.call_with("GET", "/photos/x", &other).await.status, 412);
+    let past = [("range", "bytes=9-"), ("if-range", etag.as_str())];
+    assert_eq!(rest.call_with("GET", "/photos/x", &past).await.status, 416);
+}
+
+#[tokio::test]
 async fn a_read_takes_place_by_each_combination_of_conditions() {
     let rest = BlobRest::start().await;
     rest.container("photos").await;

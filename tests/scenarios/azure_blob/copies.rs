@@ -41,6 +41,22 @@ async fn a_copy_is_complete_when_it_is_answered() {
 }
 
 #[tokio::test]
+async fn a_copy_that_must_be_synchronous_has_a_small_block_blob_as_its_source() {
+    let rest = source().await;
+    let kind = ("x-ms-blob-type", "PageBlob");
+    let size = ("x-ms-blob-content-length", "512");
+    assert_eq!(rest.call_with("PUT", "/photos/disk", &[kind, size]).await.status, 201);
+    let page = rest.url("/photos/disk");
+    let copy = [("x-ms-copy-source", page.as_str()), ("x-ms-requires-sync", "true")];
+    let failed = rest.call_with("PUT", "/photos/y", &copy).await;
+    assert_eq!(failed.failure(), (409, "InvalidBlobType"));
+    assert_eq!(rest.call("HEAD", "/photos/y").await.status, 404);
+    assert_eq!(rest.call_with("PUT", "/photos/y", &copy[..1]).await.status, 202);
+    let failed = rest.call_with("PUT", "/photos/z", &[copy[0], (copy[1].0, "yes")]).await;
+    assert_eq!(failed.failure(), (400, "InvalidHeaderValue"));
+}
+
+#[tokio::test]
 async fn a_write_from_a_url_records_no_copy() {
     let rest = source().await;
     let url = rest.url("/photos/a%20b");

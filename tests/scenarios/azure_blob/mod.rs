@@ -13,3 +13,5 @@ mod lists;
 mod pages;
 mod rejections;
 mod states;
+mod structured;
+mod website;

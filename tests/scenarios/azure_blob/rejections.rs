@@ -7,6 +7,8 @@ use tokio::{
 };
 use trestle_tests::{BlobRest, RestRequest};
 
+const MIB: u64 = 1 << 20;
+
 #[tokio::test]
 async fn what_is_not_implemented_is_refused_by_its_name() {
     let rest = BlobRest::start().await;
@@ -23,7 +25,7 @@ async fn what_is_not_implemented_is_refused_by_its_name() {
         let failed = rest.call(method, target).await;
         assert_eq!(failed.failure(), (501, "NotImplemented"), "{method} {target}");
     }
-    for name in ["x-ms-encryption-key", "x-ms-structured-body", "x-ms-expiry-option"] {
+    for name in ["x-ms-encryption-key", "x-ms-legal-hold", "x-ms-expiry-option"] {
         let request = RestRequest::blob("PUT", "/photos/x").with("x-ms-blob-type", "BlockBlob");
         let failed = rest.send(request.with(name, "v").body("1")).await;
         assert_eq!(failed.failure(), (400, "UnsupportedHeader"), "{name}");
@@ -102,6 +104,55 @@ async fn names_have_the_bounds_of_azure() {
     for name in ["a//b", "../x", "a/./b", "a%2F%2E%2E"] {
         rest.blob(&format!("/photos/{name}"), name).await;
         assert_eq!(rest.call("GET", &format!("/photos/{name}")).await.text(), name);
+    }
+}
+
+#[tokio::test]
+async fn bodies_have_the_bounds_of_the_version_of_their_request() {
+    let rest = BlobRest::start().await;
+    rest.container("photos").await;
+    let kind = [("x-ms-blob-type", "AppendBlob")];
+    assert_eq!(rest.call_with("PUT", "/photos/log", &kind).await.status, 201);
+    for (target, version, bytes_max) in [
+        ("/photos/x", "2015-12-11", 64 * MIB),
+        ("/photos/x", "2019-12-11", 256 * MIB),
+        ("/photos/x", "2019-12-12", 5000 * MIB),
+        ("/photos/x?comp=block&blockid=QQ==", "2016-05-30", 4 * MIB),
+        ("/photos/x?comp=block&blockid=QQ==", "2016-05-31", 100 * MIB),
+        ("/photos/x?comp=block&blockid=QQ==", "2026-10-06", 4000 * MIB),
+        ("/photos/log?comp=appendblock", "2022-11-01", 4 * MIB),
+        ("/photos/log?comp=appendblock", "2022-11-02", 100 * MIB),
+    ] {
+        // The length alone is enough: nothing of the body has to arrive.
+        let request = RestRequest::blob("PUT", target).with("x-ms-version", version);
+        let request = request.with("x-ms-blob-type", "BlockBlob");
+        let request = request.with("x-ms-structured-body", "XSM/1.0; properties=crc64");
+        let length = (bytes_max + 1).to_string();
+        let failed = rest.send(request.with("x-ms-structured-content-length", &length)).await;
+        assert_eq!(failed.failure(), (413, "RequestBodyTooLarge"), "{target}: {version}");
+        assert_eq!(failed.only("MaxLimit"), bytes_max.to_string());
+    }
+    let body = vec![b'x'; (4 << 20) + 1];
+    let append = RestRequest::blob("PUT", "/photos/log?comp=appendblock").body(&body);
+    let failed = rest.send(append.clone().with("x-ms-version", "2021-12-02")).await;
+    assert_eq!(failed.failure(), (413, "RequestBodyTooLarge"));
+    assert_eq!(rest.send(append.with("x-ms-version", "2022-11-02")).await.status, 201);
+}
+
+#[tokio::test]
+async fn base64_with_bits_that_are_not_used_is_malformed() {
+    let rest = BlobRest::start().await;
+    rest.container("photos").await;
+    // They would be another text for the same bytes, and so a second name for a block.
+    let block = RestRequest::blob("PUT", "/photos/x?comp=block&blockid=QR==").body("1");
+    assert_eq!(rest.send(block).await.failure(), (400, "InvalidQueryParameterValue"));
+    for (name, value, code) in [
+        ("content-md5", "AAAAAAAAAAAAAAAAAAAAAB==", "InvalidMd5"),
+        ("x-ms-content-crc64", "AAAAAAAAAAB=", "InvalidHeaderValue"),
+    ] {
+        let put = RestRequest::blob("PUT", "/photos/x").with("x-ms-blob-type", "BlockBlob");
+        let failed = rest.send(put.with(name, value).body("1")).await;
+        assert_eq!(failed.failure(), (400, code), "{name}");
     }
 }
 

@@ -75,3 +75,21 @@ proptest! {
         prop_assert_eq!(parse("127.0.0.1:1", &format!("/{name}{path}")), expected);
     }
 }
+
+#[test]
+fn a_website_has_a_host_of_its_own_at_the_service_of_blobs() {
+    let website = |host: &str, service: &str| {
+        let address = Address::of("/a/b", host, service).expect("an account");
+        (address.is_website, address.account.into_owned(), address.path.to_owned())
+    };
+    for host in ["acme.web.localhost:10000", "ACME.Web.example.com", "acme.z22.web.x", "acme.web"] {
+        assert_eq!(website(host, "blob"), (true, "acme".into(), "/a/b".into()), "{host}");
+    }
+    let secondary = Address::of("/", "acme-secondary.web.x", "blob").expect("an account");
+    assert!(secondary.is_website && secondary.is_secondary);
+    for host in ["web.example.com", "acme.z.web.x", "acme.za1.web.x", "acme.z1.z2.web", "web"] {
+        assert_eq!(website(host, "blob"), (false, "a".into(), "/b".into()), "{host}");
+    }
+    assert!(!website("acme.blob.web", "blob").0);
+    assert!(!website("acme.web.example.com", "queue").0, "only blobs have websites");
+}

@@ -8,7 +8,7 @@ use trestle_identity::{
     account::{Account, AccountKey, Accounts},
     caller::KeyRange,
     sas::{AddressRange, Protocol, Scope, Terms, Time, Version, mint},
-    spec::{QUEUE, TABLE},
+    spec::{BLOB, QUEUE, TABLE},
 };
 use trestle_service::{
     clock::{Clock, ManualClock},
@@ -255,4 +255,22 @@ fn a_key_takes_precedence_over_a_token() {
     assert_eq!(reason(&head(&target, &wrong)), Err(Reason::AuthenticationFailed));
     let malformed = [("authorization", "Bearer x")];
     assert_eq!(reason(&head(&target, &malformed)), Err(Reason::InvalidAuthenticationInfo));
+}
+
+#[test]
+fn a_website_is_for_every_visitor_of_an_account_that_is_not_disabled() {
+    let mut request = Request::new(Body::empty());
+    *request.uri_mut() = "/a?sig=x".parse::<Uri>().expect("a target");
+    let host = "devstoreaccount1.web.localhost:10000".parse().expect("a value");
+    request.headers_mut().append("host", host);
+    request.headers_mut().append("authorization", "x".parse().expect("a value"));
+    let head = RequestHead::take(&mut request, "blob").expect("a head");
+    let visitor = |account: Account| {
+        let caller = caller(&head, &BLOB, &identity(account));
+        caller.map(|caller| caller.authority.clone()).map_err(|denied| denied.reason)
+    };
+    let private = Account { allows_public_access: false, ..Account::development() };
+    assert_eq!(visitor(private), Ok(Authority::Anonymous));
+    let disabled = Account { is_disabled: true, ..Account::development() };
+    assert_eq!(visitor(disabled), Err(Reason::ResourceNotFound));
 }

@@ -10,7 +10,8 @@ use trestle_service::fault::Reason;
 use super::{
     conditions::{conditions, lease_id, source_conditions},
     header::{
-        BLOB_CONTENT_LENGTH, CONTENT_CRC64, CONTENT_MD5, SOURCE_RANGE, crc64_text, set, text,
+        BLOB_CONTENT_LENGTH, CONTENT_CRC64, CONTENT_MD5, IF_TAGS, SOURCE_RANGE, crc64_text, set,
+        text,
     },
     operation::{BlobPath, DataFrom, OnBlob},
     param,
@@ -141,6 +142,7 @@ pub(super) async fn list(
         lease_id: lease_id(head),
         snapshot: param(head, "snapshot"),
         version_id: param(head, "versionid"),
+        if_tags: text(head, &IF_TAGS).unwrap_or_default().to_owned(),
     };
     let method = OnBlob::GetBlockList.path();
     let response: proto::GetBlockListResponse = call.unary(method, &request).await?;

@@ -8,7 +8,7 @@ use trestle_proto::blob::v1 as proto;
 use trestle_service::fault::Reason;
 
 use super::{
-    conditions::{conditions, lease_id},
+    conditions::{conditions, lease_id, tag_conditions},
     header::{
         self as names, ACCESS_TIER, BLOB_SEQUENCE_NUMBER, DELETE_SNAPSHOTS, IF_TAGS, SNAPSHOT, set,
     },
@@ -189,7 +189,7 @@ pub(super) async fn get_tags(
     let request = proto::GetBlobTagsRequest {
         container: path.container,
         blob: path.blob,
-        conditions: conditions(head)?,
+        conditions: tag_conditions(head)?,
         snapshot: param(head, "snapshot"),
         version_id: param(head, "versionid"),
     };
@@ -215,7 +215,7 @@ pub(super) async fn set_tags(
         container: path.container,
         blob: path.blob,
         tags: xml::read_tags(body)?,
-        conditions: conditions(head)?,
+        conditions: tag_conditions(head)?,
     };
     let _: proto::SetBlobTagsResponse = call.unary(OnBlob::SetTags.path(), &request).await?;
     Ok(reply::empty(StatusCode::NO_CONTENT))

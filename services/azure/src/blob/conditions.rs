@@ -2,12 +2,13 @@
 
 use http::{HeaderName, header};
 use trestle_proto::blob::v1 as proto;
-use trestle_service::fault::Fault;
+use trestle_service::fault::{Fault, Reason};
 
 use super::header::{
-    self as names, IF_SEQUENCE_AT_MOST, IF_SEQUENCE_EQUAL, IF_SEQUENCE_LESS, IF_TAGS, LEASE_ID,
-    SOURCE_IF_MATCH, SOURCE_IF_MODIFIED_SINCE, SOURCE_IF_NONE_MATCH, SOURCE_IF_TAGS,
-    SOURCE_IF_UNMODIFIED_SINCE, SOURCE_LEASE_ID,
+    self as names, BLOB_IF_MATCH, BLOB_IF_MODIFIED_SINCE, BLOB_IF_NONE_MATCH,
+    BLOB_IF_UNMODIFIED_SINCE, IF_SEQUENCE_AT_MOST, IF_SEQUENCE_EQUAL, IF_SEQUENCE_LESS, IF_TAGS,
+    LEASE_ID, SOURCE_IF_MATCH, SOURCE_IF_MODIFIED_SINCE, SOURCE_IF_NONE_MATCH, SOURCE_IF_TAGS,
+    SOURCE_IF_UNMODIFIED_SINCE, SOURCE_LEASE_ID, TAG_CONDITIONS,
 };
 use crate::head::RequestHead;
 
@@ -31,6 +32,35 @@ pub(super) fn conditions(head: &RequestHead) -> Result<Option<proto::BlobConditi
         if_none_match: header::IF_NONE_MATCH,
         if_modified_since: header::IF_MODIFIED_SINCE,
         if_unmodified_since: header::IF_UNMODIFIED_SINCE,
+        if_tags: IF_TAGS,
+        lease_id: LEASE_ID,
+    };
+    read(head, &names)
+}
+
+/// The conditions of an operation on tags: by headers of its own, or those of HTTP.
+///
+/// # Errors
+/// A malformed time, or headers of both kinds.
+pub(super) fn tag_conditions(head: &RequestHead) -> Result<Option<proto::BlobConditions>, Fault> {
+    let has = |name: &HeaderName| head.headers.contains_key(name);
+    let Some(own) = TAG_CONDITIONS.into_iter().find(has) else { return conditions(head) };
+    let others = [
+        header::IF_MATCH,
+        header::IF_NONE_MATCH,
+        header::IF_MODIFIED_SINCE,
+        header::IF_UNMODIFIED_SINCE,
+    ];
+    if let Some(other) = others.into_iter().find(has) {
+        let rule = format!("must not be combined with {other}");
+        let reason = Reason::MultipleConditionHeadersNotSupported;
+        return Err(Fault::violation(reason, own.as_str(), rule));
+    }
+    let names = ConditionHeaders {
+        if_match: BLOB_IF_MATCH,
+        if_none_match: BLOB_IF_NONE_MATCH,
+        if_modified_since: BLOB_IF_MODIFIED_SINCE,
+        if_unmodified_since: BLOB_IF_UNMODIFIED_SINCE,
         if_tags: IF_TAGS,
         lease_id: LEASE_ID,
     };
@@ -153,7 +183,7 @@ mod tests {
     fn rejects_a_list_without_an_etag() {
         for value in ["", ",", "a,", "a,,b"] {
             let fault = conditions(&head("/c/b", &[("if-match", value)])).expect_err(value);
-            assert_eq!(fault.reason, trestle_service::fault::Reason::InvalidHeaderValue);
+            assert_eq!(fault.reason, Reason::InvalidHeaderValue);
         }
     }
 
@@ -168,6 +198,18 @@ mod tests {
     }
 
     #[test]
+    fn operations_on_tags_have_headers_of_their_own_or_those_of_http() {
+        let own = ("x-ms-blob-if-match", "a");
+        let of = |headers: &[(&str, &str)]| tag_conditions(&head("/c/b", headers));
+        let if_match = vec!["a".to_owned()];
+        let expected = proto::BlobConditions { if_match, ..proto::BlobConditions::default() };
+        assert_eq!(of(&[own]), Ok(Some(expected.clone())));
+        assert_eq!(of(&[("if-match", "a")]), Ok(Some(expected)));
+        let fault = of(&[own, ("if-none-match", "b")]).expect_err("both");
+        assert_eq!(fault.reason, Reason::MultipleConditionHeadersNotSupported);
+    }
+
+    #[test]
     fn rejects_another_form_of_a_time_with_the_header() {
         for value in [
             "2025-11-21",
@@ -177,7 +219,7 @@ mod tests {
         ] {
             let head = head("/c/b", &[("if-unmodified-since", value)]);
             let fault = conditions(&head).expect_err(value);
-            assert_eq!(fault.reason, trestle_service::fault::Reason::InvalidHeaderValue);
+            assert_eq!(fault.reason, Reason::InvalidHeaderValue);
             assert!(fault.message.starts_with("if-unmodified-since: "), "{}", fault.message);
             assert!(container_conditions(&head).is_err());
         }

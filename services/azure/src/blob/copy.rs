@@ -10,7 +10,7 @@ use super::{
     conditions::{conditions, lease_id, source_conditions},
     header::{
         self as names, CONTENT_MD5, COPY_ACTION, COPY_ID, COPY_SOURCE_PROPERTIES, COPY_SOURCE_TAGS,
-        COPY_STATUS, SEAL_BLOB, md5_text, set, set_some,
+        COPY_STATUS, REQUIRES_SYNC, SEAL_BLOB, md5_text, set, set_some,
     },
     operation::{BlobPath, OnBlob},
     properties::{access_tier, of_blob, set_etag, set_version, tags},
@@ -30,7 +30,10 @@ pub(super) async fn copy(
     head: &RequestHead,
     call: GrpcCall,
 ) -> Result<Response<Body>, RestError> {
-    let blob = copied(path, head, call, proto::CopyBlobRequest::default()).await?;
+    // Copy Blob From URL differs in this: its source is small.
+    let is_small_block_blob = names::boolean(head, &REQUIRES_SYNC)?.unwrap_or_default();
+    let small = proto::CopyBlobRequest { is_small_block_blob, ..proto::CopyBlobRequest::default() };
+    let blob = copied(path, head, call, small).await?;
     let mut answer = reply::empty(StatusCode::ACCEPTED);
     let headers = answer.headers_mut();
     set_etag(headers, &blob);

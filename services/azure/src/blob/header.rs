@@ -25,6 +25,10 @@ headers! {
     BLOB_CONTENT_LENGTH = "x-ms-blob-content-length";
     BLOB_CONTENT_MD5 = "x-ms-blob-content-md5";
     BLOB_CONTENT_TYPE = "x-ms-blob-content-type";
+    BLOB_IF_MATCH = "x-ms-blob-if-match";
+    BLOB_IF_MODIFIED_SINCE = "x-ms-blob-if-modified-since";
+    BLOB_IF_NONE_MATCH = "x-ms-blob-if-none-match";
+    BLOB_IF_UNMODIFIED_SINCE = "x-ms-blob-if-unmodified-since";
     BLOB_SEALED = "x-ms-blob-sealed";
     BLOB_SEQUENCE_NUMBER = "x-ms-blob-sequence-number";
     BLOB_TYPE = "x-ms-blob-type";
@@ -60,6 +64,7 @@ headers! {
     RANGE_GET_CRC64 = "x-ms-range-get-content-crc64";
     RANGE_GET_MD5 = "x-ms-range-get-content-md5";
     REQUEST_ENCRYPTED = "x-ms-request-server-encrypted";
+    REQUIRES_SYNC = "x-ms-requires-sync";
     SEAL_BLOB = "x-ms-seal-blob";
     SEQUENCE_NUMBER_ACTION = "x-ms-sequence-number-action";
     SERVER_ENCRYPTED = "x-ms-server-encrypted";
@@ -73,6 +78,8 @@ headers! {
     SOURCE_LEASE_ID = "x-ms-source-lease-id";
     SOURCE_MD5 = "x-ms-source-content-md5";
     SOURCE_RANGE = "x-ms-source-range";
+    STRUCTURED_BODY = "x-ms-structured-body";
+    STRUCTURED_LENGTH = "x-ms-structured-content-length";
     TAG_COUNT = "x-ms-tag-count";
     TAGS = "x-ms-tags";
     VERSION_ID = "x-ms-version-id";
@@ -91,9 +98,7 @@ pub(crate) const CONTENT_PROPERTIES: [HeaderName; 6] = [
 
 /// Headers of features that this server does not have: without an error the data would be stored in another form, or
 /// without a protection that its client relies on.
-pub(crate) const REFUSED: [HeaderName; 20] = [
-    HeaderName::from_static("x-ms-structured-body"),
-    HeaderName::from_static("x-ms-structured-content-length"),
+pub(crate) const REFUSED: [HeaderName; 14] = [
     HeaderName::from_static("x-ms-encryption-key"),
     HeaderName::from_static("x-ms-encryption-key-sha256"),
     HeaderName::from_static("x-ms-encryption-algorithm"),
@@ -108,11 +113,11 @@ pub(crate) const REFUSED: [HeaderName; 20] = [
     HeaderName::from_static("x-ms-access-tier-if-modified-since"),
     HeaderName::from_static("x-ms-access-tier-if-unmodified-since"),
     HeaderName::from_static("x-ms-copy-source-authorization"),
-    HeaderName::from_static("x-ms-blob-if-match"),
-    HeaderName::from_static("x-ms-blob-if-none-match"),
-    HeaderName::from_static("x-ms-blob-if-modified-since"),
-    HeaderName::from_static("x-ms-blob-if-unmodified-since"),
 ];
+
+/// Conditions that the operations on tags have, beside those of HTTP.
+pub(crate) const TAG_CONDITIONS: [HeaderName; 4] =
+    [BLOB_IF_MATCH, BLOB_IF_NONE_MATCH, BLOB_IF_MODIFIED_SINCE, BLOB_IF_UNMODIFIED_SINCE];
 
 /// Bytes of a CRC-64.
 const CRC64_BYTES: usize = 8;

@@ -2,7 +2,7 @@
 //!
 //! `route` determines the operation of a request; `account`, `containers`, `list`, `read`, `write`, `change`, `lease`,
 //! `blocks`, `pages` and `copy` make its call and write the response. `header`, `conditions` and `properties` translate
-//! headers; `upload` makes messages of a body. `batch` performs several requests.
+//! headers; `upload` makes messages of a body. `batch` performs several requests. `website` serves pages.
 
 mod account;
 mod batch;
@@ -24,7 +24,9 @@ mod range;
 mod read;
 mod route;
 mod source;
+mod structured_body;
 mod upload;
+mod website;
 mod write;
 
 use std::sync::Arc;
@@ -38,10 +40,7 @@ use trestle_identity::{
 };
 use trestle_service::clock::Clock;
 
-pub(crate) use self::{
-    header::{BLOB_TYPE, COPY_SOURCE},
-    route::resource,
-};
+pub(crate) use self::{header::COPY_SOURCE, route::resource};
 use self::{
     operation::{BlobOperation, BlobPath, DataFrom, OnBlob, OnBlobAccount, OnContainer, PutKind},
     source::SourceUrl,
@@ -53,7 +52,7 @@ use crate::{
     protocol::{BodyTransfer, RestProtocol, Target},
     reply,
     request_body::RequestBody,
-    xml,
+    version, xml,
 };
 
 /// See the module.
@@ -112,13 +111,16 @@ impl RestProtocol for BlobProtocol {
                 let body = body.collect().await?;
                 containers::perform(name, operation, head, &body, call).await
             }
+            BlobOperation::Website(path) => website::serve(&path, head, call).await,
             BlobOperation::Blob(path, operation) if operation.has_source() => {
                 upload::check_no_body(&body)?;
                 let call = SourceUrl::authorized(call, head, &self.identity)?;
                 on_blob(path, operation, head, body, call).await
             }
             BlobOperation::Blob(path, operation) => {
-                on_blob(path, operation, head, body, call).await
+                let body = of_version(body, operation, head);
+                let performed = on_blob(path, operation, head, body, call).await;
+                performed.map(|answer| structured_body::echo(answer, operation, head))
             }
         };
         performed.map_err(|error| error.with_fields(fields::name))
@@ -128,10 +130,21 @@ impl RestProtocol for BlobProtocol {
         &self,
         response: &ErrorResponse,
         _: &HeaderMap,
-        _: Option<&RequestHead>,
+        head: Option<&RequestHead>,
     ) -> Response<Body> {
-        document(response)
+        match head.is_some_and(|head| head.is_website) {
+            true => website::error_page(response),
+            false => document(response),
+        }
     }
+}
+
+/// The body of a request, with the bound of its version of the protocol.
+fn of_version(body: RequestBody, operation: OnBlob, head: &RequestHead) -> RequestBody {
+    let version = version::negotiated(&head.headers, Some(&head.params));
+    let earlier = operation.earlier_bytes_max(version.to_str().unwrap_or_default());
+    let bytes_max = earlier.map_or(body.bytes_max, |earlier| earlier.min(body.bytes_max));
+    RequestBody { bytes_max, ..body }
 }
 
 async fn on_blob(

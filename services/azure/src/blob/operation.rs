@@ -4,6 +4,8 @@ use crate::protocol::{BodyTransfer, Target};
 
 /// Most bytes of a blob that one request writes: 5,000 MiB, as Azure has it.
 const BLOB_BYTES_MAX: u64 = 5000 * 1024 * 1024;
+/// The unit of the bounds of earlier versions.
+const MIB: u64 = 1024 * 1024;
 /// Most bytes of a document: a list of the most blocks, each with the longest id.
 const DOCUMENT_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// Most bytes of a batch of requests.
@@ -18,6 +20,8 @@ pub(crate) enum BlobOperation {
     Container(String, OnContainer),
     /// One on a blob.
     Blob(BlobPath, OnBlob),
+    /// A read of the website of the account, at a path without its first `/`.
+    Website(String),
 }
 
 /// The names of a blob.
@@ -164,6 +168,7 @@ impl BlobOperation {
             Self::Account(operation) => operation.target(),
             Self::Container(_, operation) => operation.target(),
             Self::Blob(_, operation) => operation.target(),
+            Self::Website(_) => OnBlob::Get.target(),
         };
         Target { path, reads }
     }
@@ -177,6 +182,7 @@ impl BlobOperation {
             }
             Self::Account(_) | Self::Container(..) => BodyTransfer::collected(DOCUMENT_BYTES_MAX),
             Self::Blob(_, operation) => operation.transfer(),
+            Self::Website(_) => OnBlob::Get.transfer(),
         }
     }
 }
@@ -269,6 +275,27 @@ impl OnBlob {
         let url = DataFrom::Url;
         let writes = [Self::StageBlock(url), Self::AppendBlock(url), Self::WritePages(url)];
         [Self::Copy, Self::PutFromUrl].contains(&self) || writes.contains(&self)
+    }
+
+    /// The bound on the body of a request of a version of the protocol that has a lower one than the newest.
+    pub(crate) fn earlier_bytes_max(self, version: &str) -> Option<u64> {
+        // Each up to the version that raised it; dates sort as texts.
+        let bounds: &[(&str, u64)] = match self {
+            Self::Put(PutKind::Block) => &[("2016-05-31", 64 * MIB), ("2019-12-12", 256 * MIB)],
+            Self::StageBlock(DataFrom::Body) => {
+                &[("2016-05-31", 4 * MIB), ("2019-12-12", 100 * MIB)]
+            }
+            Self::AppendBlock(DataFrom::Body) => &[("2022-11-02", 4 * MIB)],
+            _ => &[],
+        };
+        bounds.iter().find(|(raised, _)| version < *raised).map(|(_, bytes_max)| *bytes_max)
+    }
+
+    /// Whether its content may be a structured message: that of the request, or that of the response to a read.
+    pub(crate) fn has_content(self) -> bool {
+        let body = DataFrom::Body;
+        let writes = [Self::StageBlock(body), Self::AppendBlock(body), Self::WritePages(body)];
+        [Self::Put(PutKind::Block), Self::Get].contains(&self) || writes.contains(&self)
     }
 
     /// Whether the operation only reads the blob, or a snapshot or a version of it.

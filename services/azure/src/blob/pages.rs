@@ -1,7 +1,7 @@
 //! Page blobs: create, Put Page, Get Page Ranges, sizes and sequence numbers.
 
 use bytes::Bytes;
-use http::{Response, StatusCode};
+use http::{Response, StatusCode, header::CONTENT_LENGTH};
 use tonic::body::Body;
 use trestle_proto::blob::v1 as proto;
 use trestle_service::{
@@ -13,7 +13,7 @@ use super::{
     conditions::{conditions, sequence_conditions, source_conditions},
     header::{
         self as names, BLOB_CONTENT_LENGTH, BLOB_SEQUENCE_NUMBER, CONTENT_MD5,
-        SEQUENCE_NUMBER_ACTION, SOURCE_RANGE,
+        SEQUENCE_NUMBER_ACTION, SOURCE_RANGE, STRUCTURED_LENGTH,
     },
     list::page_size,
     operation::{BlobPath, DataFrom, OnBlob, PutKind},
@@ -21,6 +21,7 @@ use super::{
     properties::{access_tier, of_upload, set_etag, tags},
     range,
     source::SourceUrl,
+    structured_body,
     upload::{check_empty, upload, upload_from_source},
     write::{set_received, written},
     xml_answer,
@@ -89,12 +90,15 @@ pub(super) async fn write(
         let fault = Fault::violation(Reason::RequestBodyTooLarge, "range", rule);
         return Err(RestError::from(fault).with("MaxLimit", PAGES_BYTES_MAX.to_string()));
     }
-    if let Some(declared) = body.declared.filter(|declared| *declared != length) {
-        let rule = format!("must be that of the range, {length}: value=`{declared}`");
-        let fault = Fault::violation(Reason::InvalidHeaderValue, "content-length", rule);
+    let structured = structured_body::of_upload(head)?;
+    if let Some(bytes) = structured.or(body.declared).filter(|bytes| *bytes != length) {
+        let rule = format!("must be that of the range, {length}: value=`{bytes}`");
+        let name = structured.map_or(CONTENT_LENGTH, |_| STRUCTURED_LENGTH);
+        let fault = Fault::violation(Reason::InvalidHeaderValue, name.as_str(), rule);
         return Err(fault.into());
     }
-    let body = RequestBody { declared: Some(length), ..body };
+    let declared = structured.map_or(Some(length), |_| body.declared);
+    let body = RequestBody { declared, ..body };
     let method = OnBlob::WritePages(DataFrom::Body).path();
     let uploaded = upload::<proto::WritePagesRequest, proto::WritePagesResponse>;
     let response = uploaded(method, spec, head, body, call).await?;

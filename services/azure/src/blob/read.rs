@@ -7,13 +7,16 @@ use md5::{Digest as _, Md5};
 use tonic::{Status, body::Body};
 use trestle_identity::caller::{Authority, Caller};
 use trestle_proto::blob::v1 as proto;
-use trestle_service::fault::{Fault, Reason, meaning};
+use trestle_service::{
+    fault::{Fault, Reason, meaning},
+    upstream::in_process::ResponseMessages,
+};
 
 use super::{
     conditions::conditions,
     header::{self as names, CONTENT_CRC64, CONTENT_MD5, RANGE_GET_CRC64, RANGE_GET_MD5},
     operation::{BlobPath, OnBlob},
-    param, properties, range,
+    param, properties, range, structured_body,
 };
 use crate::{
     error::RestError,
@@ -52,28 +55,25 @@ pub(super) async fn get(
     head: &RequestHead,
     call: GrpcCall,
 ) -> Result<Response<Body>, RestError> {
-    let range = range::of_read(head);
-    let checksum = range_checksum(head, range.as_ref())?;
-    let request = proto::ReadBlobRequest {
+    let stated = range::of_read(head);
+    let checksum = range_checksum(head, stated.as_ref())?;
+    let is_structured = structured_body::is_required(head, checksum.is_some())?;
+    let whole = proto::ReadBlobRequest {
         container: path.container.clone(),
         blob: path.blob.clone(),
-        range,
+        range: None,
         conditions: conditions(head)?,
         snapshot: param(head, "snapshot"),
         version_id: param(head, "versionid"),
     };
     let (again, signed) = (call.again(), signed_headers(&call, head));
-    let method = OnBlob::Get.path();
-    let opened = async {
-        let mut messages =
-            call.server_streaming::<_, proto::ReadBlobResponse>(method, request).await?;
-        let first = messages.try_next().await?;
-        let first = first.ok_or_else(|| Status::internal("a read without a response"))?;
-        Ok::<_, Status>((first, messages))
+    let opened = match stated.zip(head.headers.get(header::IF_RANGE)) {
+        None => open(call, proto::ReadBlobRequest { range: stated, ..whole }).await,
+        Some((range, etag)) => open_if(call, whole, range, etag).await,
     };
-    let (first, messages) = match opened.await {
+    let (first, messages) = match opened {
         Ok(opened) => opened,
-        Err(status) => return Err(with_size(status.into(), path, head, again).await),
+        Err(error) => return Err(with_size(error, path, head, again).await),
     };
     let blob = first.blob.unwrap_or_default();
     if first.not_modified {
@@ -84,7 +84,8 @@ pub(super) async fn get(
     let pieces = stream::iter([Ok(first.data)]).chain(rest);
     let status = if first.range.is_some() { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
     let mut checked = HeaderMap::new();
-    let mut answer = match checksum {
+    let mut answer = match checksum.filter(|_| first.range.is_some()) {
+        None if is_structured => structured_body::streamed(status, length, pieces),
         None => streamed(status, Some(length), pieces),
         Some(checksum) => {
             let data = collected(pieces).await?;
@@ -104,6 +105,48 @@ pub(super) async fn get(
     properties::set_md5(headers, &blob, first.range.is_some());
     headers.extend(checked);
     Ok(answer)
+}
+
+/// The first message of a read, and those that follow.
+type OpenedRead = (proto::ReadBlobResponse, ResponseMessages<proto::ReadBlobResponse>);
+
+/// Makes the call of a read, and waits for its first message.
+async fn open(call: GrpcCall, request: proto::ReadBlobRequest) -> Result<OpenedRead, RestError> {
+    let mut messages = call.server_streaming(OnBlob::Get.path(), request).await?;
+    let first: Option<proto::ReadBlobResponse> = messages.try_next().await?;
+    let first = first.ok_or_else(|| Status::internal("a read without a response"))?;
+    Ok((first, messages))
+}
+
+/// Reads the range where the blob has the version of an `If-Range`, else the whole.
+async fn open_if(
+    call: GrpcCall,
+    whole: proto::ReadBlobRequest,
+    range: proto::ByteRange,
+    etag: &HeaderValue,
+) -> Result<OpenedRead, RestError> {
+    let Some(of_version) = of_version(&whole, range, etag) else { return open(call, whole).await };
+    match open(call.again(), of_version).await {
+        Err(error) if error.is(Reason::ConditionNotMet) => open(call, whole).await,
+        opened => opened,
+    }
+}
+
+/// The read of a range on the condition that the blob has the version of an `If-Range`. None where the value is not a
+/// strong etag, or `If-Match` states others: a server may always send the whole. A time is not precise enough.
+fn of_version(
+    whole: &proto::ReadBlobRequest,
+    range: proto::ByteRange,
+    etag: &HeaderValue,
+) -> Option<proto::ReadBlobRequest> {
+    let etag = etag.to_str().ok().map(str::trim_ascii).filter(|etag| etag.starts_with('"'))?;
+    let conditions = whole.conditions.clone().unwrap_or_default();
+    let if_match = vec![etag.to_owned()];
+    conditions.if_match.is_empty().then(|| proto::ReadBlobRequest {
+        range: Some(range),
+        conditions: Some(proto::BlobConditions { if_match, ..conditions }),
+        ..whole.clone()
+    })
 }
 
 /// Get Blob Properties.

@@ -1,13 +1,14 @@
 //! Determines the operation of a request.
 
-use http::{HeaderName, Method};
+use http::{HeaderName, HeaderValue, Method, header};
 use percent_encoding::percent_decode_str;
 use trestle_service::fault::{Fault, Reason};
 
 use super::{
     header::{
         BLOB_CONTENT_LENGTH, BLOB_SEQUENCE_NUMBER, BLOB_TYPE, CONTENT_PROPERTIES, COPY_SOURCE,
-        PAGE_WRITE, REFUSED, SEQUENCE_NUMBER_ACTION, invalid, required,
+        PAGE_WRITE, REFUSED, SEQUENCE_NUMBER_ACTION, STRUCTURED_BODY, STRUCTURED_LENGTH,
+        TAG_CONDITIONS, invalid, required,
     },
     operation::{BlobOperation, BlobPath, DataFrom, OnBlob, OnBlobAccount, OnContainer, PutKind},
 };
@@ -40,7 +41,30 @@ const NOT_IMPLEMENTED: [&str; 7] = [
 /// An invalid path, method, parameter or header, or an operation that is not implemented.
 pub(super) fn route(head: &RequestHead) -> Result<BlobOperation, RestError> {
     let path = decoded(&head.path).ok_or_else(|| unreadable(&head.path, "must be UTF-8"))?;
+    if head.is_website {
+        let is_read = matches!(head.method, Method::GET | Method::HEAD);
+        let methods = HeaderValue::from_static("GET, HEAD, OPTIONS");
+        let failed = || unknown_method(head).with_header(header::ALLOW, methods);
+        return is_read.then_some(BlobOperation::Website(path)).ok_or_else(failed);
+    }
     check_implemented(head)?;
+    let operation = of_path(head, &path)?;
+    let has_content =
+        matches!(&operation, BlobOperation::Blob(_, operation) if operation.has_content());
+    let has_tags = matches!(operation, BlobOperation::Blob(_, OnBlob::GetTags | OnBlob::SetTags));
+    let structured = [STRUCTURED_BODY, STRUCTURED_LENGTH].into_iter().filter(|_| !has_content);
+    let mut others = structured.chain(TAG_CONDITIONS.into_iter().filter(|_| !has_tags));
+    match others.find(|name| head.headers.contains_key(name)) {
+        None => Ok(operation),
+        Some(name) => {
+            let rule = "is not supported on this operation";
+            Err(Fault::violation(Reason::UnsupportedHeader, name.as_str(), rule).into())
+        }
+    }
+}
+
+/// The operation on the resource at a path.
+fn of_path(head: &RequestHead, path: &str) -> Result<BlobOperation, RestError> {
     let params = &head.params;
     if params.is("restype", "account") && params.is("comp", "properties") {
         return match head.method {
@@ -52,7 +76,7 @@ pub(super) fn route(head: &RequestHead) -> Result<BlobOperation, RestError> {
     match path.split_once('/') {
         None if path.is_empty() => on_account(head).map(BlobOperation::Account),
         None | Some((_, "")) if is_container => {
-            let name = path.strip_suffix('/').unwrap_or(&path).to_owned();
+            let name = path.strip_suffix('/').unwrap_or(path).to_owned();
             on_container(head).map(|operation| BlobOperation::Container(name, operation))
         }
         _ if is_container => {
@@ -61,7 +85,7 @@ pub(super) fn route(head: &RequestHead) -> Result<BlobOperation, RestError> {
         Some(("", _)) => Err(unreadable(&head.path, "must have the name of a container")),
         Some((_, "")) => Err(unreadable(&head.path, "must have the name of a blob")),
         named => {
-            let (container, blob) = named.unwrap_or((ROOT, &path));
+            let (container, blob) = named.unwrap_or((ROOT, path));
             let path = BlobPath { container: container.to_owned(), blob: blob.to_owned() };
             on_blob(head).map(|operation| BlobOperation::Blob(path, operation))
         }

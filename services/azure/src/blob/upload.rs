@@ -1,13 +1,16 @@
 //! Uploads: the body of a request as the messages of a call, in constant memory.
 
 use bytes::Bytes;
-use futures::{StreamExt as _, stream};
+use futures::stream;
 use md5::{Digest as _, Md5};
 use prost::Message;
 use trestle_proto::blob::v1 as proto;
 use trestle_service::fault::{Fault, Reason};
 
-use super::header::{self as names, CONTENT_CRC64, CONTENT_MD5};
+use super::{
+    header::{self as names, CONTENT_CRC64, CONTENT_MD5},
+    structured_body::{self, ContentPieces},
+};
 use crate::{error::RestError, grpc_call::GrpcCall, head::RequestHead, request_body::RequestBody};
 
 /// A message of an upload.
@@ -62,9 +65,13 @@ where
         let message = "the length of the body is required over HTTP/2: Content-Length";
         return Err(Fault::new(Reason::MissingContentLengthHeader, message).into());
     }
-    let finish = proto::UploadFinish { size: body.declared, ..checksums(head)? };
-    let declared = body.declared;
-    let state = Uploading::<Q> { spec: Some(spec), pieces: body.pieces()?, declared, sent: 0 };
+    let structured = structured_body::of_upload(head)?;
+    let size = structured.or(body.declared);
+    let finish = proto::UploadFinish { size, ..checksums(head)? };
+    let pieces = ContentPieces::new(body, structured)?;
+    // A structured message is verified only at its end.
+    let last_at = size.filter(|_| structured.is_none());
+    let state = Uploading::<Q> { spec: Some(spec), pieces, last_at, sent: 0 };
     let messages = stream::unfold(Some(state), move |state| {
         let finish = finish.clone();
         async move { state?.next(finish).await }
@@ -109,8 +116,9 @@ fn checksums(head: &RequestHead) -> Result<proto::UploadFinish, Fault> {
 struct Uploading<Q: PutMessage> {
     /// What the first message has, until it is sent.
     spec: Option<Q::Spec>,
-    pieces: crate::streaming::BodyPieces,
-    declared: Option<u64>,
+    pieces: ContentPieces,
+    /// Bytes of content after which the upload is complete, where that is plain before the end of the body.
+    last_at: Option<u64>,
     sent: u64,
 }
 
@@ -126,7 +134,7 @@ impl<Q: PutMessage> Uploading<Q> {
             Some(Ok(data)) => {
                 self.sent += data.len() as u64;
                 // The whole of a small body is one message.
-                let is_last = self.declared == Some(self.sent);
+                let is_last = self.last_at == Some(self.sent);
                 let finish = is_last.then_some(finish);
                 let message = Q::of(self.spec.take(), data, finish);
                 Some((Ok(message), (!is_last).then_some(self)))

@@ -12,7 +12,8 @@ use super::{
 use crate::{
     authorize::{BlobAccess, BlobNeed},
     blobs::{BlobChange, BlobKey, BlobState, DeleteScope, ListedItem, PutCommand, StateName},
-    conditions::{Conditions, Freshness},
+    conditions::{Conditions, Freshness, WriteKind},
+    error::BlobError,
     names::{BlobName, ContainerName},
     record::{BlobKind, BlobRecord},
 };
@@ -246,6 +247,7 @@ impl BlobApi {
         let names = parser.names(request.container, request.blob);
         let lease_id = parser.lease_id(&request.lease_id, "lease_id");
         let state = parser.state(&request.snapshot, &request.version_id);
+        let if_tags = parser.tag_condition(request.if_tags, "if_tags");
         let names = parser.finish(names)?;
         let key = self.key(access, &names).await?;
         let blobs = self.blobs_for(access);
@@ -253,6 +255,10 @@ impl BlobApi {
             StateName::Current => (BlobState::Current, blobs.blocks(&key, lease_id).await?),
             past => blobs.past_blocks(&key, past).await?,
         };
+        // The tags of a blob that is not committed are none, which no condition holds for.
+        let conditions = Conditions { if_tags, ..Conditions::default() };
+        let tagged = conditions.check_write(blocks.record.as_ref(), WriteKind::Change);
+        tagged.map_err(BlobError::from)?;
         // What is staged is not public.
         let staged = if access.is_anonymous() { Vec::new() } else { blocks.staged };
         let blob = match blocks.record {

@@ -32,6 +32,9 @@ use crate::{
 /// How often the progress is reported.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
+/// Most bytes of the source of a copy that is for small ones. Azure.
+const SMALL_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
 /// Responses of a copy.
 pub(super) type CopyResponses =
     Pin<Box<dyn Stream<Item = Result<proto::CopyBlobResponse, Status>> + Send>>;
@@ -127,6 +130,7 @@ impl BlobApi {
             tier,
             is_sealed: request.is_sealed,
             properties,
+            block_bytes_max: request.is_small_block_blob.then_some(SMALL_BYTES_MAX),
             origin: (!request.is_write).then_some(origin),
         };
         let stated = StatedDigests::of(request.source_checksums)?;

@@ -55,6 +55,8 @@ pub(crate) struct CopyCommand {
     pub(crate) is_sealed: bool,
     /// The HTTP properties; none: those of the source.
     pub(crate) properties: Option<ContentProperties>,
+    /// Most bytes of the content, which then must be that of a block blob.
+    pub(crate) block_bytes_max: Option<u64>,
     /// Names the copy and its source; none: the blob is a block blob that is written, and does not record a copy.
     pub(crate) origin: Option<CopyOrigin>,
     /// What is kept of the state before.
@@ -92,11 +94,14 @@ impl Blobs {
         }
         let CopyCommand { is_sealed, metadata, tags, conditions, lease_id, tier, origin, .. } =
             command;
+        let block_bytes_max = command.block_bytes_max;
         let kind = source.record.content.kind();
         let is_block = kind == BlobKind::Block;
-        if (is_sealed && kind != BlobKind::Append) || (origin.is_none() && !is_block) {
+        let needs_block = origin.is_none() || block_bytes_max.is_some();
+        if (is_sealed && kind != BlobKind::Append) || (needs_block && !is_block) {
             return Err(BlobError::OtherKind(target.name));
         }
+        check_size(Some(source.record.content.size()), block_bytes_max)?;
         let command = PutCommand {
             properties: command.properties.unwrap_or_else(|| source.record.properties.clone()),
             metadata: metadata.unwrap_or_else(|| source.record.metadata.clone()),
@@ -109,6 +114,17 @@ impl Blobs {
         };
         self.check_put((&target, kind), &command).await?;
         Ok(OpenedCopy { blobs: self.clone(), source, target, command, is_sealed })
+    }
+}
+
+/// Whether a source has at most this many bytes, as far as its length is stated.
+fn check_size(size: Option<u64>, bytes_max: Option<u64>) -> Result<(), BlobError> {
+    match size.zip(bytes_max).filter(|(size, bytes_max)| size > bytes_max) {
+        None => Ok(()),
+        Some((size, bytes_max)) => {
+            let what = format!("it has more than {bytes_max} bytes: size=`{size}`");
+            Err(BlobError::CopySource(what))
+        }
     }
 }
 

@@ -394,6 +394,7 @@ async fn copied_pages_that_are_not_published_are_deleted() {
             is_sealed: false,
             tier: None,
             properties: None,
+            block_bytes_max: None,
             origin: Some(crate::record::CopyOrigin { id: Uuid::nil(), source: String::new() }),
             retention: Default::default(),
         };

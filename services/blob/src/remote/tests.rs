@@ -53,6 +53,7 @@ async fn copy(fixture: &BlobFixture, key: &BlobKey, uri: &Uri) -> Result<BlobRec
         is_sealed: false,
         tier: None,
         properties: None,
+        block_bytes_max: None,
         origin: Some(CopyOrigin { id: uuid::Uuid::nil(), source: String::new() }),
         retention: Retention::default(),
     };

@@ -94,6 +94,11 @@ impl Caller {
         forwarded::insert(self, request.extensions_mut());
     }
 
+    /// Puts the caller on a call that this process makes for another caller, who remains the one that is logged.
+    pub fn replace(self: Arc<Self>, extensions: &mut Extensions) {
+        forwarded::insert(self, extensions);
+    }
+
     /// Has a call count for the account of the caller from now on. One without credentials counts for its peer, since
     /// the account does not answer for who reads what it made public, but for the quotas of the account.
     ///

@@ -67,11 +67,17 @@ describe('content', () => {
     await rejected(
       blob.stageBlock(id('2'), 'other', 5, { transactionalContentCrc64: crc64 }), 400, 'Crc64Mismatch',
     );
-    // Its body is not the content but a frame of it, which must not be stored as the content.
-    await rejected(
-      blob.upload('other', 5, { contentChecksumAlgorithm: 'StorageCrc64' }), 400, 'UnsupportedHeader',
-    );
     assert.equal(await textOf(blob), 'hello world');
+  });
+
+  test('content is validated segment by segment', async () => {
+    const blob = (await clients.container()).getBlockBlobClient('x');
+    const checked = { contentChecksumAlgorithm: 'StorageCrc64' };
+    const written = await blob.upload('hello world', 11, checked);
+    assert.equal(written.structuredBodyType, 'XSM/1.0; properties=crc64');
+    assert.equal(await textOf(blob), 'hello world');
+    const read = await blob.downloadToBuffer(0, undefined, checked);
+    assert.equal(read.toString(), 'hello world');
   });
 
   for (const name of ['a//b', 'x./y.z', 'ä €\u{1F600}', "it's %41+b&c=d?#", ' x ', 'A'.repeat(1024)]) {

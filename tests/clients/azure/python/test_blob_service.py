@@ -1,6 +1,7 @@
 """The blob service as a whole: properties, statistics, origins, addresses, and its limits."""
 
 import datetime
+import io
 
 import pytest
 import requests
@@ -235,11 +236,19 @@ async def test_encryption_by_the_client_is_not_supported(blob):
     assert await blob.read() == b"x"
 
 
-async def test_framed_bodies_are_not_supported(blob):
+async def test_content_is_validated_segment_by_segment(clients, blob):
+    # Three segments of 4 MiB as one body, then in blocks.
+    content = bytes(range(251)) * 40_000
+    for size_max in (64 << 20, 1 << 20):
+        client = clients.blobs(max_single_put_size=size_max, max_block_size=5 << 20)
+        sent = client.within(blob.inner.container_name).within(blob.inner.blob_name)
+        await sent.upload_blob(io.BytesIO(content), overwrite=True, validate_content="crc64")
+        assert await sent.read(validate_content="crc64") == content
+        part = await sent.read(offset=5, length=9 << 20, validate_content="crc64")
+        assert part == content[5 : 5 + (9 << 20)]
     framed = {
         "x-ms-structured-body": "XSM/1.0; properties=crc64",
         "x-ms-structured-content-length": "1",
     }
-    with rejected(HttpResponseError, 400, "UnsupportedHeader"):
-        await blob.upload_blob(b"x", headers=framed)
-    assert not await blob.exists()
+    with rejected(HttpResponseError, 400, "InvalidInput"):
+        await blob.upload_blob(b"x", overwrite=True, headers=framed)

@@ -1,6 +1,7 @@
 """Tags and access tiers of blobs."""
 
 import pytest
+from azure.core import MatchConditions
 from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceModifiedError
 from azure.storage.blob import BlobType, RehydratePriority, StandardBlobTier
 
@@ -19,6 +20,18 @@ async def test_tags_are_replaced_whole_and_keep_the_etag(blob):
     await blob.set_blob_tags()
     assert await blob.get_blob_tags() == {}
     assert (await blob.get_blob_properties()).tag_count is None
+
+
+async def test_tags_are_set_and_read_by_conditions_on_the_blob(blob):
+    made = await blob.upload_blob(b"x")
+    same = {"etag": made["etag"], "match_condition": MatchConditions.IfNotModified}
+    other = {"etag": '"0x8D0000000000001"', "match_condition": MatchConditions.IfNotModified}
+    await blob.set_blob_tags({"a": "1"}, **same)
+    with rejected(ResourceModifiedError, 412, "ConditionNotMet"):
+        await blob.set_blob_tags({"a": "2"}, **other)
+    assert await blob.get_blob_tags(**same) == {"a": "1"}
+    with rejected(ResourceModifiedError, 412, "ConditionNotMet"):
+        await blob.get_blob_tags(if_unmodified_since=NOW - 24 * HOUR)
 
 
 @pytest.mark.parametrize(

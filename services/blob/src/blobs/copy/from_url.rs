@@ -3,7 +3,7 @@
 use futures::TryStreamExt as _;
 use trestle_service::limits::BLOB_BYTES_MAX;
 
-use super::{CopyCommand, FinishedCopy};
+use super::{CopyCommand, FinishedCopy, check_size};
 use crate::{
     blobs::{BlobKey, Blobs, PutCommand},
     error::BlobError,
@@ -18,6 +18,7 @@ pub(crate) struct OpenedUrlCopy {
     source: RemoteContent,
     target: BlobKey,
     command: PutCommand,
+    bytes_max: u64,
 }
 
 impl Blobs {
@@ -33,6 +34,7 @@ impl Blobs {
     ) -> Result<OpenedUrlCopy, BlobError> {
         let CopyCommand { metadata, tags, conditions, lease_id, tier, origin, properties, .. } =
             command;
+        let block_bytes_max = command.block_bytes_max;
         if command.is_sealed {
             return Err(BlobError::OtherKind(target.name));
         }
@@ -48,8 +50,10 @@ impl Blobs {
         };
         self.check_put((&target, BlobKind::Block), &command).await?;
         let source = source.await?;
+        check_size(source.size, block_bytes_max)?;
         command.properties = properties.unwrap_or_else(|| source.properties.clone());
-        Ok(OpenedUrlCopy { blobs: self.clone(), source, target, command })
+        let bytes_max = block_bytes_max.unwrap_or(BLOB_BYTES_MAX);
+        Ok(OpenedUrlCopy { blobs: self.clone(), source, target, command, bytes_max })
     }
 }
 
@@ -89,11 +93,11 @@ impl OpenedUrlCopy {
         self,
         mut progress: impl FnMut(u64) + Send,
     ) -> Result<FinishedCopy, BlobError> {
-        let Self { blobs, source, target, mut command } = self;
+        let Self { blobs, source, target, mut command, bytes_max } = self;
         let mut upload = Upload::new(&blobs, SmallContent::Inline, true);
         let mut pieces = Box::pin(source.bytes());
         while let Some(piece) = pieces.try_next().await? {
-            if upload.size().saturating_add(piece.len() as u64) > BLOB_BYTES_MAX {
+            if upload.size().saturating_add(piece.len() as u64) > bytes_max {
                 return Err(BlobError::CopySource("it is too large".to_owned()));
             }
             upload.push(piece).await?;

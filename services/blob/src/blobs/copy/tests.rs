@@ -25,6 +25,7 @@ fn command() -> CopyCommand {
         is_sealed: false,
         tier: None,
         properties: None,
+        block_bytes_max: None,
         origin: Some(CopyOrigin { id: Uuid::from_u128(5), source: "logs/a".to_owned() }),
         retention: Retention::default(),
     }

@@ -150,6 +150,7 @@ async fn a_copy_and_a_list_of_ranges_have_the_pages_of_one_version() {
         tier: None,
         is_sealed: false,
         properties: None,
+        block_bytes_max: None,
         origin: Some(CopyOrigin { id: uuid::Uuid::nil(), source: String::new() }),
         retention: Retention::default(),
     };
