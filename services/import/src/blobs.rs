@@ -188,7 +188,7 @@ impl BlobTarget<'_> {
     async fn copy_again<C: ImportedContent>(
         &self,
         name: &str,
-        states: &BlobStates<C>,
+        states: &[(ImportedBlob, C)],
         copied: &mut CopiedStates,
     ) -> Result<(), BlobFailure> {
         let mut retries = Retries::default();
@@ -206,7 +206,7 @@ impl BlobTarget<'_> {
     async fn copy_states<C: ImportedContent>(
         &self,
         name: &str,
-        states: &BlobStates<C>,
+        states: &[(ImportedBlob, C)],
         copied: &mut CopiedStates,
     ) -> Result<(), BlobFailure> {
         let has_tiers = states.iter().any(|(state, _)| state.tier != AccessTier::Unspecified);
