@@ -288,7 +288,8 @@ fn rejects_damaged_databases_of_blobs_before_anything_is_written() {
     let server = start(&data);
     let cut = |text: String| text[..text.len() * 2 / 3].to_owned();
     let foreign = |_: String| "[1]".to_owned();
-    let damages: [(&str, &str, &dyn Fn(String) -> String); 5] = [
+    type Damage<'a> = (&'a str, &'a str, &'a dyn Fn(String) -> String);
+    let damages: [Damage<'_>; 5] = [
         (BLOBS_FILE, BLOBS_FILE, &cut),
         (BLOBS_FILE, BLOBS_FILE, &foreign),
         (BLOBS_FILE, "$CONTAINERS_COLLECTION$", &|text| {

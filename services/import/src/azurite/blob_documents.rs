@@ -259,7 +259,7 @@ fn block_pieces(
 
 /// The pages with data of a page blob.
 fn page_pieces(ranges: Vec<PagesDocument>, size: u64) -> Result<Vec<ExtentPiece>, String> {
-    if size > PAGE_BLOB_BYTES_MAX || size % PAGE_BYTES != 0 {
+    if size > PAGE_BLOB_BYTES_MAX || !size.is_multiple_of(PAGE_BYTES) {
         return Err(format!("is not of whole pages of {PAGE_BYTES} bytes: contentLength={size}"));
     }
     let (mut pieces, mut last) = (Vec::new(), 0);
