@@ -15,6 +15,7 @@ mod azure_queue;
 mod azure_table;
 mod bad_input;
 mod batches;
+mod bearer;
 mod blob;
 mod browsers;
 mod compression;

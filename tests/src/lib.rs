@@ -30,6 +30,7 @@ mod service;
 mod signed;
 mod table;
 mod tables;
+mod token_issuer;
 mod wire;
 mod world;
 
@@ -54,6 +55,7 @@ pub use crate::{
     service::Service,
     signed::{over_account, terms, terms_by_policy, token},
     table::{Imported, Table, Version},
+    token_issuer::TokenIssuer,
     world::{Transport, World},
 };
 

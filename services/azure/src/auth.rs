@@ -1,5 +1,5 @@
-//! Authentication of a request: a signature with a key of the account, or a shared access signature
-//! in its query.
+//! Authentication of a request: a signature with a key of the account, a shared access signature in its query, or a
+//! bearer token.
 //!
 //! A request without credentials is never the owner, not even on loopback: unlike gRPC, a page
 //! of any origin can send these requests without a CORS preflight.
@@ -11,6 +11,7 @@ use http::{Method, header};
 use trestle_identity::{
     account::{AccountSet, Signature},
     authorize::NO_CREDENTIALS,
+    bearer::check_private,
     caller::{Authority, Caller},
     credentials::Identity,
     sas::{self, Check, Denied, Named, NamedResource, Use},
@@ -66,6 +67,10 @@ pub(crate) fn verify(
         return Err(malformed("must not be repeated"));
     }
     let value = value.to_str().map_err(|_| malformed("must be visible ASCII"))?;
+    if let Some(token) = bearer_token(value) {
+        check_private(&head.peer, identity.allows_plaintext_keys)?;
+        return accounts.issuers().caller(token, Some(head.account.as_str()), accounts, now);
+    }
     let authorization = Authorization::parse(value)?;
     signed(head, service, authorization, accounts, now).map(Arc::new)
 }
@@ -156,6 +161,12 @@ pub(crate) fn of_source(
     }
 }
 
+/// The bearer token in a header `Authorization`.
+pub(crate) fn bearer_token(value: &str) -> Option<&str> {
+    let (scheme, token) = value.trim().split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
 /// The header of a request that is signed with a key.
 #[derive(Debug, Clone, Copy)]
 struct Authorization<'a> {
@@ -166,7 +177,7 @@ struct Authorization<'a> {
 
 impl<'a> Authorization<'a> {
     fn parse(value: &'a str) -> Result<Self, Denied> {
-        const RULE: &str = "must be `SharedKey` or `SharedKeyLite`, and account:signature";
+        const RULE: &str = "must be `SharedKey` or `SharedKeyLite`, and account:signature, or `Bearer` and a token";
         let (scheme, rest) = value.trim().split_once(' ').ok_or_else(|| malformed(RULE))?;
         let scheme = match scheme {
             "SharedKey" => Scheme::Full,

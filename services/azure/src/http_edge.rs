@@ -10,7 +10,7 @@ use std::{
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use tonic::{Code, Status, body::Body};
 use tower::{Service, ServiceExt as _};
-use trestle_identity::public_key::AllowedPage;
+use trestle_identity::{account::Accounts, public_key::AllowedPage};
 use trestle_service::{
     call_protocol::CallProtocol,
     clock::Clock,
@@ -27,6 +27,7 @@ use trestle_service::{
 };
 
 use crate::{
+    auth,
     date::http_date,
     dispatch::{RequestContext, counted, rejected},
     drain::DrainableBody,
@@ -42,6 +43,8 @@ use crate::{
 const SET_RULES: &str = "/SetServiceProperties";
 /// The challenge of a request without credentials. Shared access signatures have no scheme of HTTP.
 const CHALLENGE: HeaderValue = HeaderValue::from_static("SharedKey");
+/// The Azure code of malformed credentials.
+const MALFORMED: &str = "InvalidAuthenticationInfo";
 /// Longest client request id that is echoed, in bytes.
 const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
 /// Longest time limit of a client, in seconds; a longer one is reduced to this.
@@ -59,18 +62,20 @@ struct EdgeState<P> {
     protocol: P,
     clock: Arc<dyn Clock>,
     rules: Lookup,
+    accounts: Accounts,
 }
 
 impl<P: RestProtocol> HttpEdge<P> {
     /// An HTTP edge before `calls`: the layers, with the dispatch behind them. The CORS rules are
-    /// read from `rules`.
+    /// read from `rules`, and the challenge of bearer tokens from `accounts`.
     pub(crate) fn new(
         protocol: P,
         calls: CallService,
         clock: Arc<dyn Clock>,
         rules: Lookup,
+        accounts: Accounts,
     ) -> Self {
-        Self { calls, state: Arc::new(EdgeState { protocol, clock, rules }) }
+        Self { calls, state: Arc::new(EdgeState { protocol, clock, rules, accounts }) }
     }
 
     /// The call of a page to the development account, whose public key counts where a rule of the account allows the
@@ -183,7 +188,13 @@ impl<P: RestProtocol> EdgeState<P> {
         headers: &HeaderMap,
         head: Option<&RequestHead>,
     ) -> Response {
-        let response = ErrorResponse::new(error, request_id, self.clock.now()).of_request(headers);
+        let mut response =
+            ErrorResponse::new(error, request_id, self.clock.now()).of_request(headers);
+        // Clients request another token then, as from Azure. Without issuers no token helps.
+        let has_issuers = self.accounts.now().issuers().iter().next().is_some();
+        if response.code == MALFORMED && has_issuers && has_bearer_token(headers) {
+            response.status = StatusCode::UNAUTHORIZED;
+        }
         let mut answer = self.protocol.error_response(&response, headers, head);
         *answer.status_mut() = response.status;
         let headers = answer.headers_mut();
@@ -192,7 +203,7 @@ impl<P: RestProtocol> EdgeState<P> {
         }
         headers.extend(response.header);
         if response.status == StatusCode::UNAUTHORIZED {
-            headers.insert(header::WWW_AUTHENTICATE, CHALLENGE);
+            headers.insert(header::WWW_AUTHENTICATE, self.challenge());
         }
         if let Some(delay) = response.retry_after {
             // Whole seconds, at least one.
@@ -200,6 +211,15 @@ impl<P: RestProtocol> EdgeState<P> {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
         }
         answer
+    }
+
+    /// The challenge of a request without valid credentials: the first issuer of bearer tokens, as Azure names its own.
+    fn challenge(&self) -> HeaderValue {
+        let accounts = self.accounts.now();
+        let Some(issuer) = accounts.issuers().iter().next() else { return CHALLENGE };
+        let (uri, resource) = (&issuer.issuer, &issuer.audience);
+        let text = format!("Bearer authorization_uri={uri} resource_id={resource}");
+        HeaderValue::from_str(&text).unwrap_or(CHALLENGE)
     }
 
     /// The REST response of a call, to a request with these headers.
@@ -316,6 +336,12 @@ impl<P: RestProtocol> Service<Request> for HttpEdge<P> {
             Ok(answer)
         })
     }
+}
+
+/// Whether a request has a bearer token.
+fn has_bearer_token(headers: &HeaderMap) -> bool {
+    let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    value.and_then(auth::bearer_token).is_some()
 }
 
 /// The error of a request that becomes no call, for the layers to count.

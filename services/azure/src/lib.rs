@@ -99,8 +99,9 @@ fn edge<P: RestProtocol>(
 ) -> CallService {
     let EdgeDeps { upstream, identity, compresses, .. } = deps;
     let clock: Arc<dyn Clock> = Arc::clone(&identity.clock);
+    let accounts = identity.accounts.clone();
     let inner = Dispatch::new(protocol.clone(), upstream, identity);
     let calls = layers(CallService::new(inner));
-    let edge = CallService::new(HttpEdge::new(protocol, calls, clock, rules));
+    let edge = CallService::new(HttpEdge::new(protocol, calls, clock, rules, accounts));
     if compresses { gzip::compressing(edge) } else { edge }
 }

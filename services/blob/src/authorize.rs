@@ -173,6 +173,7 @@ impl BlobAccess {
     ) -> Result<Self, Fault> {
         match &caller.authority {
             Authority::Owner => {}
+            Authority::Role(role) => role.check(need.of_account_grant())?,
             Authority::Anonymous if need.public_access().is_none() => return Err(anonymous()),
             Authority::Anonymous => {}
             Authority::Account(grant) => {

@@ -95,6 +95,7 @@ impl LogAccess {
     pub(crate) fn new(caller: Arc<Caller>, need: LogNeed) -> Result<Self, Fault> {
         match &caller.authority {
             Authority::Owner => {}
+            Authority::Role(role) => role.check(Some(need.of_account_grant()))?,
             Authority::Anonymous => return Err(anonymous()),
             Authority::Account(grant) => {
                 AccountNeed::check(Some(need.of_account_grant()), grant, &LOG)?;
@@ -130,7 +131,10 @@ impl LogAccess {
     pub(crate) fn check_create(&self) -> Result<(), Fault> {
         match &self.caller.authority {
             Authority::Resource(grant) => check_one_of(permissions_on_stream(grant)?, "c"),
-            Authority::Owner | Authority::Account(_) | Authority::Anonymous => Ok(()),
+            Authority::Owner
+            | Authority::Role(_)
+            | Authority::Account(_)
+            | Authority::Anonymous => Ok(()),
         }
     }
 }

@@ -116,6 +116,7 @@ impl QueueAccess {
     pub(crate) fn new(caller: Arc<Caller>, need: Need) -> Result<Self, Fault> {
         match &caller.authority {
             Authority::Owner => {}
+            Authority::Role(role) => role.check(need.of_account_grant())?,
             Authority::Anonymous => return Err(anonymous()),
             Authority::Account(grant) => {
                 AccountNeed::check(need.of_account_grant(), grant, &QUEUE)?;

@@ -9,7 +9,7 @@ use trestle_runtime::task::Task;
 
 use crate::{
     reload::{ReloadedKeys, Reloads, SettingsSource},
-    settings::{AccountsSettings, Settings},
+    settings::{AccountsSettings, IssuersSettings, Settings},
 };
 
 /// The keys of `section` that `old` and `new` have with different values, or only one of them has.
@@ -43,9 +43,10 @@ fn collect(key: String, value: Value, values: &mut BTreeMap<String, Value>) {
     }
 }
 
-/// The settings that are read at the start only. Accounts and quotas have tasks of their own.
+/// The settings that are read at the start only. Accounts, with their issuers, and quotas have tasks of their own.
 fn read_at_start(mut settings: Settings) -> Settings {
     settings.accounts = AccountsSettings::default();
+    settings.gateway.issuers = IssuersSettings::default();
     let quotas = std::mem::take(&mut settings.quotas);
     settings.quotas.show_partition_keys = quotas.show_partition_keys;
     settings
@@ -65,6 +66,7 @@ pub(crate) fn watch(settings: &Settings, source: SettingsSource, meter: &Meter) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::IssuerSettings;
 
     #[test]
     fn names_the_keys_that_changed_and_no_values() {
@@ -85,6 +87,7 @@ mod tests {
         let old = Settings::default();
         let mut new = old.clone();
         new.quotas.account_entities_per_second = Some(1);
+        new.gateway.issuers.0.insert("corp".to_owned(), IssuerSettings::default());
 
         assert_eq!(read_at_start(old.clone()), read_at_start(new.clone()));
         assert_eq!(

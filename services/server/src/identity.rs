@@ -1,13 +1,17 @@
-//! The accounts of a process: read from its settings and key files, and reloaded.
+//! The accounts of a process, and the issuers of tokens for them: read from its settings and key files, and reloaded.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     io::Read as _,
     path::Path,
+    time::Duration,
 };
 
-use trestle_identity::account::{Account, AccountKey, AccountSet, Accounts};
+use trestle_identity::{
+    account::{Account, AccountKey, AccountSet, Accounts},
+    bearer::{Issuer, Issuers, JWKS_BYTES_MAX, PublicKeys, RoleValues},
+};
 use trestle_runtime::{config::ConfigError, task::Task};
 use trestle_service::name::AccountName;
 
@@ -15,7 +19,7 @@ use crate::{
     published_keys,
     reload::{ReloadedKeys, Reloads, SettingsSource},
     roles::GATEWAY,
-    settings::{AccountSettings, Settings, misplaced_key},
+    settings::{AccountSettings, IssuerSettings, Settings, misplaced_key},
 };
 
 /// Longest key file that is read, in bytes; a key of the greatest length has less than 700.
@@ -39,8 +43,16 @@ pub fn read(settings: &Settings) -> Result<AccountSet, ConfigError> {
         let account = account(name, section, &mut problems);
         accounts.extend(account);
     }
+    let mut issuers = Vec::new();
+    for (name, section) in &settings.gateway.issuers.0 {
+        match issuer(name, section) {
+            Ok(issuer) => issuers.push(issuer),
+            Err(problem) => problems.push(problem),
+        }
+    }
     if problems.is_empty() {
-        Ok(accounts.into_iter().collect())
+        let accounts: AccountSet = accounts.into_iter().collect();
+        Ok(accounts.with_issuers(Issuers::new(issuers)))
     } else {
         Err(ConfigError::Invalid { problems })
     }
@@ -65,6 +77,36 @@ fn account(name: &str, section: &AccountSettings, problems: &mut Vec<String>) ->
     Some(Account { name, keys, is_disabled: section.disabled, allows_public_access })
 }
 
+fn issuer(name: &str, section: &IssuerSettings) -> Result<Issuer, String> {
+    let file = section.jwks_file.clone().unwrap_or_default();
+    let keys = public_keys_in(&file)
+        .map_err(|problem| format!("gateway.issuers.{name}.jwks_file: {problem}"))?;
+    Ok(Issuer {
+        name: name.to_owned(),
+        issuer: section.issuer.clone(),
+        audience: section.audience.clone(),
+        keys,
+        clock_skew: Duration::from_secs(section.clock_skew_seconds),
+        accounts: section.account_names().filter_map(AccountName::parse).collect(),
+        role_claim: section.role_claim.clone(),
+        roles: RoleValues {
+            reader: section.reader.clone(),
+            contributor: section.contributor.clone(),
+            owner: section.owner.clone(),
+        },
+    })
+}
+
+fn public_keys_in(path: &Path) -> Result<PublicKeys, String> {
+    let fails = |problem: &dyn std::fmt::Display| format!("{problem}: file=`{}`", path.display());
+    let mut document = Vec::new();
+    let file = fs::File::open(path).map_err(|error| fails(&error))?;
+    // One byte more, so that a longer file is rejected and not cut off.
+    let bytes_max = u64::try_from(JWKS_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
+    file.take(bytes_max).read_to_end(&mut document).map_err(|error| fails(&error))?;
+    PublicKeys::parse(&document).map_err(|error| fails(&error))
+}
+
 /// The problems of the key files alone, as [`read`] reports them. Blocks.
 pub(crate) fn key_file_problems(settings: &Settings) -> Vec<String> {
     if !settings.server.roles.has(GATEWAY.name) {
@@ -73,7 +115,10 @@ pub(crate) fn key_file_problems(settings: &Settings) -> Vec<String> {
     let files = settings.accounts.0.iter().flat_map(|(name, section)| {
         section.keys().filter_map(move |(key, _, file)| key_in(name, key, file?).err())
     });
-    files.collect()
+    let issuers = settings.gateway.issuers.0.iter();
+    let issuers = issuers.filter(|(_, section)| section.jwks_file.is_some());
+    let issuers = issuers.filter_map(|(name, section)| issuer(name, section).err());
+    files.chain(issuers).collect()
 }
 
 fn key_in(account: &str, key: &str, file: &Path) -> Result<AccountKey, String> {
@@ -113,12 +158,19 @@ pub fn watch(accounts: &Accounts, source: SettingsSource, reloads: &Reloads) -> 
     })
 }
 
-/// The names of the accounts that differ.
+/// The names of the accounts and of the issuers that differ.
 fn changed(old: &AccountSet, new: &AccountSet) -> Vec<String> {
     let of = |set: &AccountSet| -> BTreeMap<String, Account> {
         set.iter().map(|account| (account.name.as_str().to_owned(), account.clone())).collect()
     };
+    let issuers_of = |set: &AccountSet| -> BTreeMap<String, Issuer> {
+        set.issuers().iter().map(|issuer| (issuer.name.clone(), issuer.clone())).collect()
+    };
+    let (old_issuers, new_issuers) = (issuers_of(old), issuers_of(new));
+    let names: BTreeSet<_> = old_issuers.keys().chain(new_issuers.keys()).cloned().collect();
+    let issuers = names.into_iter().filter(|name| old_issuers.get(name) != new_issuers.get(name));
     let (old, new) = (of(old), of(new));
     let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
-    names.into_iter().filter(|name| old.get(*name) != new.get(*name)).cloned().collect()
+    let accounts = names.into_iter().filter(|name| old.get(*name) != new.get(*name)).cloned();
+    accounts.chain(issuers).collect()
 }

@@ -1,9 +1,10 @@
 //! Authentication: reads the credentials of a call, and determines its caller.
 //!
-//! `authorization` holds `SharedAccessSignature` and a token, or `Basic` and base64 of account and
-//! key. Caller headers from a client are removed, and so are its credentials: no service behind this
-//! layer sees them. The name of an account in `trestle-account` is only a hint which account the
-//! credentials belong to, that of a queue in `trestle-queue` only a hint which queue a token is for.
+//! `authorization` holds `SharedAccessSignature` and a token, `Basic` and base64 of account and key, or `Bearer` and a
+//! token of an issuer. Caller headers from a client are removed, and so are its credentials: no service behind this
+//! layer sees them. The name of an account in `trestle-account` is only a hint which account the credentials belong to;
+//! for a bearer token it selects one of its accounts. That of a queue in `trestle-queue` is only a hint which queue a
+//! token is for.
 
 mod basic;
 mod call;
@@ -49,7 +50,7 @@ pub struct Identity {
     /// Whether callers without credentials, from loopback or from this process, are the owner of
     /// the development account.
     pub is_open: bool,
-    /// Whether account keys are accepted in plain text from other machines.
+    /// Whether account keys and bearer tokens are accepted in plain text from other machines.
     pub allows_plaintext_keys: bool,
     /// The hosts for which the public key of the development account counts.
     pub private_hosts: PrivateHosts,
@@ -81,9 +82,10 @@ impl Identity {
         if !caller.account.is_development() {
             return Ok(());
         }
-        let is_anonymous = matches!(caller.authority, Authority::Anonymous);
+        // A bearer token has another key.
+        let is_other = matches!(caller.authority, Authority::Anonymous | Authority::Role(_));
         let accounts = self.accounts.now();
-        let account = accounts.get(caller.account.as_str()).filter(|_| !is_anonymous);
+        let account = accounts.get(caller.account.as_str()).filter(|_| !is_other);
         if account.is_some_and(Account::has_public_key) {
             self.private_hosts.check(source)?;
         }
@@ -127,7 +129,8 @@ impl Middleware for Credentials {
         };
         // Before the accounts are read, so that no change is missed between.
         let changes = revoked::is_long(path).then(|| accounts.subscribe());
-        let caller = call.caller(&accounts.now(), verified, now).and_then(|caller| {
+        let current = accounts.now();
+        let caller = call.caller(&current, verified, now).and_then(|caller| {
             // Before any rejection of the caller: the rules of other accounts must not show it to the page.
             if let Some(page) = request.extensions().get::<PageAccount>() {
                 page.0.get_or_init(|| caller.account.clone());
@@ -136,7 +139,7 @@ impl Middleware for Credentials {
             Ok(caller)
         });
         let ends_in = match caller {
-            Ok(_) => call.stream_ends_in(path, now),
+            Ok(_) => call.stream_ends_in(&current, now),
             Err(_) => None,
         };
         let end = caller.as_ref().ok().zip(changes).map(|(caller, changes)| {

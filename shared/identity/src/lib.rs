@@ -8,6 +8,7 @@
 pub mod access_policy;
 pub mod account;
 pub mod authorize;
+pub mod bearer;
 pub mod caller;
 pub mod credentials;
 mod ending;

@@ -1,5 +1,6 @@
 //! What the edges of all Azure services have in common: the same tests for each of them.
 
+mod bearer_tokens;
 mod bodies;
 mod browsers;
 mod documents;

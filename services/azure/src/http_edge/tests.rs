@@ -36,6 +36,7 @@ fn edge(answers: Answers) -> HttpEdge<TableProtocol> {
         calls,
         clock,
         Lookup::new("trestle.table.v1.TableService", unavailable),
+        Accounts::default(),
     )
 }
 

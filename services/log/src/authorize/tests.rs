@@ -1,4 +1,5 @@
 use trestle_identity::{
+    bearer::Role,
     caller::{AccountGrant, Letters, PolicyRef, ResourceGrant},
     spec::QUEUE,
 };
@@ -139,5 +140,15 @@ fn a_signature_of_another_resource_or_with_a_policy_is_never_enough() {
         assert_eq!(denied, Err(Reason::AuthorizationServiceMismatch), "{need:?}");
         let denied = access(Authority::Resource(by_policy.clone()), need);
         assert_eq!(denied, Err(Reason::AuthorizationFailure), "{need:?}");
+    }
+}
+
+#[test]
+fn a_role_permits_reads_or_everything() {
+    for need in ALL {
+        let permits = |role| access(Authority::Role(role), need);
+        let is_read = matches!(need, LogNeed::List | LogNeed::ReadStream | LogNeed::Read);
+        let reads = if is_read { Ok(()) } else { Err(Reason::AuthorizationPermissionMismatch) };
+        assert_eq!(Role::ALL.map(permits), [reads, Ok(()), Ok(())], "{need:?}");
     }
 }

@@ -2,6 +2,7 @@
 
 use prost_types::Timestamp;
 use trestle_identity::{
+    bearer::Role,
     caller::{AccountGrant, Letters, PolicyRef, ResourceGrant},
     spec::TABLE,
 };
@@ -181,5 +182,28 @@ fn an_owner_has_every_permission_and_a_table_signature_has_none() {
         assert_eq!(on(&caller(Authority::Owner), need, "jobs", &[]), None, "{need:?}");
         let mismatch = Some(Reason::AuthorizationServiceMismatch);
         assert_eq!(on(&table, need, "jobs", &[]), mismatch, "{need:?}");
+    }
+}
+
+#[test]
+fn a_role_permits_reads_or_writes_or_everything() {
+    for need in NEEDS {
+        let permits = |role| match on(&caller(Authority::Role(role)), need, "jobs", &[]) {
+            None => true,
+            Some(reason) => {
+                assert_eq!(reason, Reason::AuthorizationPermissionMismatch);
+                false
+            }
+        };
+        let is_of_owner = matches!(need, Need::AccessPolicies | Need::WriteProperties);
+        let is_read = matches!(
+            need,
+            Need::ListQueues
+                | Need::ReadQueue
+                | Need::Peek
+                | Need::ReadProperties
+                | Need::ReadStats
+        );
+        assert_eq!(Role::ALL.map(permits), [is_read, !is_of_owner, true], "{need:?}");
     }
 }

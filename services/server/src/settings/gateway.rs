@@ -9,7 +9,7 @@ use trestle_runtime::config::{choice, shown};
 use trestle_service::upstream::Endpoint;
 
 use super::{
-    NumberRule, outside,
+    IssuersSettings, NumberRule, outside,
     per_role::{PerRole, RoleKey},
     wide,
 };
@@ -40,8 +40,8 @@ pub struct GatewaySettings {
     /// `.local` or `.svc`. Default: none.
     #[serde(deserialize_with = "hosts")]
     pub development_hosts: String,
-    /// Accept account keys in plain text from other machines: for private networks, and behind a proxy with TLS that is
-    /// not on this machine. Default: no.
+    /// Accept account keys and bearer tokens in plain text from other machines: for private networks, and behind a
+    /// proxy with TLS that is not on this machine. Default: no.
     pub allow_plaintext_keys: bool,
     /// Connections to each such role, 1 to 1024; about as many as either side has cores, and as
     /// the name has addresses. Up to four times as many are opened while all are full. Default: 4.
@@ -51,6 +51,9 @@ pub struct GatewaySettings {
     pub wait_ms: u64,
     /// Most calls that wait at a time, 1 to 1000000; more are rejected at once. Default: 512.
     pub waiting_calls_max: usize,
+    /// The issuers of bearer tokens: see `gateway.issuers.NAME`.
+    #[serde(default)]
+    pub issuers: IssuersSettings,
     /// TLS to the roles, for endpoints that begin with `https`.
     #[serde(default)]
     pub tls: RoleTlsSettings,
@@ -160,6 +163,7 @@ impl Default for GatewaySettings {
             connections: 4,
             wait_ms: 5000,
             waiting_calls_max: 512,
+            issuers: IssuersSettings::default(),
             tls: RoleTlsSettings::default(),
         }
     }

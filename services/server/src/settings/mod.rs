@@ -3,6 +3,7 @@
 
 mod accounts;
 mod gateway;
+mod issuers;
 mod limits;
 mod per_role;
 mod quotas;
@@ -17,12 +18,14 @@ use trestle_runtime::{
     config::{self, ConfigError, Exclusion, Sources},
     telemetry::TelemetrySettings,
 };
+use trestle_service::name::AccountName;
 
 use crate::roles::{GATEWAY, ROLES, RoleSpec, Roles, TABLE};
 
 pub use self::{
     accounts::{AccountSettings, AccountsSettings, SecretSetting},
     gateway::{DevelopmentAccount, EndpointText, GatewaySettings, RoleTlsSettings, ServerName},
+    issuers::{IssuerSettings, IssuersSettings},
     limits::LimitSettings,
     per_role::{PerRole, RoleKey},
     quotas::{QuotaNumbers, QuotaSettings},
@@ -157,11 +160,25 @@ impl Settings {
             self.gateway.problems(&server.roles, roles),
             self.accounts.problems(server, development),
             no_accounts.into_iter().collect(),
+            self.issuer_problems(server),
             self.limits.problems(),
             self.quotas.problems(),
             self.telemetry.problems(),
         ];
         sections.concat()
+    }
+
+    /// The violated rules of issuers. Processes without the role gateway ignore them, as they do accounts.
+    fn issuer_problems(&self, server: &ServerSettings) -> Vec<String> {
+        if !server.roles.has(GATEWAY.name) {
+            return Vec::new();
+        }
+        let has_development = self.has_development_account();
+        let is_account = |name: &str| {
+            let is_development = has_development && name == AccountName::development().as_str();
+            is_development || self.accounts.0.contains_key(name)
+        };
+        self.gateway.issuers.problems(is_account)
     }
 
     /// The settings with roles that exist. A wrong name may be that of any role: the rules for other settings are then

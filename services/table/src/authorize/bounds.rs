@@ -8,6 +8,7 @@ use trestle_identity::{
         anonymous, check_all_of, check_resource, check_resource_type, check_service,
         not_authorized, wrong_service,
     },
+    bearer::Role,
     caller::{Authority, Caller, KeyRange, Letters, PolicyRef},
     spec::TABLE,
 };
@@ -67,7 +68,7 @@ impl EntityAccess {
     /// When the caller has no permission on entities of any table.
     pub(crate) fn new(caller: Arc<Caller>) -> Result<Self, Fault> {
         let range = match &caller.authority {
-            Authority::Owner => None,
+            Authority::Owner | Authority::Role(_) => None,
             Authority::Account(grant) => {
                 check_service(grant, &TABLE)?;
                 check_resource_type(grant, OBJECT)?;
@@ -109,23 +110,31 @@ impl EntityAccess {
         now: Ticks,
     ) -> Result<EntityPermissions<'_>, Fault> {
         let permissions = match &self.caller.authority {
-            Authority::Owner => None,
-            Authority::Account(grant) => Some(grant.permissions),
+            Authority::Owner => GrantedLetters::All,
+            Authority::Role(role) => GrantedLetters::OfRole(*role),
+            Authority::Account(grant) => GrantedLetters::Letters(grant.permissions),
             Authority::Anonymous => return Err(anonymous()),
             Authority::Resource(grant) => {
                 check_resource(grant, &TABLE, &table.folded())?;
-                Some(access_policy::permissions(grant, policies, now)?)
+                GrantedLetters::Letters(access_policy::permissions(grant, policies, now)?)
             }
         };
         Ok(EntityPermissions { permissions, range: self.range() })
     }
 }
 
+/// The permissions of a caller on the entities of one table.
+#[derive(Debug, Clone, Copy)]
+enum GrantedLetters {
+    All,
+    OfRole(Role),
+    Letters(Letters),
+}
+
 /// What a caller may do to the entities of one table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EntityPermissions<'a> {
-    /// None: everything.
-    permissions: Option<Letters>,
+    permissions: GrantedLetters,
     /// None: every key.
     range: Option<&'a KeyRange>,
 }
@@ -136,7 +145,11 @@ impl EntityPermissions<'_> {
     /// # Errors
     /// The missing permission.
     pub(crate) fn check(&self, action: EntityAction) -> Result<(), Fault> {
-        self.permissions.map_or(Ok(()), |letters| check_all_of(letters, action.permissions()))
+        match self.permissions {
+            GrantedLetters::All => Ok(()),
+            GrantedLetters::OfRole(role) => role.check_letters(action.permissions()),
+            GrantedLetters::Letters(letters) => check_all_of(letters, action.permissions()),
+        }
     }
 
     /// Whether the caller may do this to this entity.

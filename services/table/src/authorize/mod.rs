@@ -62,6 +62,7 @@ impl TableAction {
 pub(crate) fn check(caller: &Caller, action: TableAction) -> Result<(), Fault> {
     match &caller.authority {
         Authority::Owner => Ok(()),
+        Authority::Role(role) => role.check(action.account_need()),
         Authority::Account(grant) => AccountNeed::check(action.account_need(), grant, &TABLE),
         Authority::Resource(grant) if grant.is_of(&TABLE) => Err(never()),
         Authority::Resource(_) => Err(wrong_service(&TABLE)),

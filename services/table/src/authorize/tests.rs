@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use prost_types::Timestamp;
 use trestle_identity::{
+    bearer::Role,
     caller::{AccountGrant, Authority, Caller, KeyRange, Letters, PolicyRef, ResourceGrant},
     sas::START_SKEW,
     spec::TABLE,
@@ -307,5 +308,32 @@ fn a_policy_is_valid_from_its_start_less_skew_until_its_expiry() {
         let stored = [AccessPolicy { start_time: at(start), expiry_time: at(expiry), ..policy() }];
         let caller = caller(Authority::Resource(by_policy("p")));
         assert_eq!(outcome(caller, &stored, EntityAction::Read), expected, "{start} {expiry}");
+    }
+}
+
+#[test]
+fn a_role_permits_reads_or_writes_or_everything() {
+    let permits = |reason: Option<Reason>| match reason {
+        None => true,
+        Some(reason) => {
+            assert_eq!(reason, Reason::AuthorizationPermissionMismatch);
+            false
+        }
+    };
+    for action in TABLE_ACTIONS {
+        let is_of_owner =
+            matches!(action, TableAction::AccessPolicies | TableAction::WriteProperties);
+        let is_read = matches!(
+            action,
+            TableAction::ListTables | TableAction::ReadProperties | TableAction::ReadStats
+        );
+        let permitted =
+            Role::ALL.map(|role| permits(reason(check(&caller(Authority::Role(role)), action))));
+        assert_eq!(permitted, [is_read, !is_of_owner, true], "{action:?}");
+    }
+    for action in ACTIONS {
+        let permitted =
+            Role::ALL.map(|role| permits(outcome(caller(Authority::Role(role)), &[], action)));
+        assert_eq!(permitted, [action == EntityAction::Read, true, true], "{action:?}");
     }
 }

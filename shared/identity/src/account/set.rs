@@ -5,33 +5,49 @@ use std::{collections::BTreeMap, sync::Arc};
 use tokio::sync::watch;
 
 use super::{Account, Signature, matches_any};
+use crate::bearer::Issuers;
 
-/// A snapshot of the accounts by name.
+/// A snapshot of the accounts by name, and of the issuers whose tokens act for them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AccountSet(BTreeMap<String, Account>);
+pub struct AccountSet {
+    accounts: BTreeMap<String, Account>,
+    issuers: Arc<Issuers>,
+}
 
 impl AccountSet {
+    /// The same accounts, with the issuers of bearer tokens.
+    #[must_use]
+    pub fn with_issuers(self, issuers: Issuers) -> Self {
+        Self { issuers: Arc::new(issuers), ..self }
+    }
+
+    /// The issuers of bearer tokens.
+    #[must_use]
+    pub fn issuers(&self) -> &Issuers {
+        &self.issuers
+    }
+
     /// The account `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Account> {
-        self.0.get(name)
+        self.accounts.get(name)
     }
 
     /// Every account.
     pub fn iter(&self) -> impl Iterator<Item = &Account> {
-        self.0.values()
+        self.accounts.values()
     }
 
     /// Their number.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.accounts.len()
     }
 
     /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.accounts.is_empty()
     }
 
     /// The account `name`, if the key with these bytes is one of its keys. Takes as long for an
@@ -60,7 +76,7 @@ impl AccountSet {
 impl FromIterator<Account> for AccountSet {
     fn from_iter<I: IntoIterator<Item = Account>>(accounts: I) -> Self {
         let named = |account: Account| (account.name.as_str().to_owned(), account);
-        Self(accounts.into_iter().map(named).collect())
+        Self { accounts: accounts.into_iter().map(named).collect(), issuers: Arc::default() }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::Letters;
-use crate::{field_values::FieldValues, spec::ServiceSpec};
+use crate::{bearer::Role, field_values::FieldValues, spec::ServiceSpec};
 use trestle_service::fault::Fault;
 
 /// The authorization of a caller in an account.
@@ -11,6 +11,8 @@ use trestle_service::fault::Fault;
 pub enum Authority {
     /// Full access: the caller has a key of the account.
     Owner,
+    /// The role in a bearer token.
+    Role(Role),
     /// What a shared access signature over the account grants.
     Account(AccountGrant),
     /// What a shared access signature over one resource grants.
@@ -24,7 +26,7 @@ impl Authority {
     #[must_use]
     pub fn by_policy(&self) -> Option<(&ResourceGrant, &PolicyRef)> {
         match self {
-            Self::Owner | Self::Account(_) | Self::Anonymous => None,
+            Self::Owner | Self::Role(_) | Self::Account(_) | Self::Anonymous => None,
             Self::Resource(grant) => Some((grant, grant.policy.as_ref()?)),
         }
     }

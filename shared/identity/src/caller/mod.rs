@@ -161,6 +161,7 @@ impl Caller {
     fn logged(&self) -> LoggedCaller {
         let credential = match &self.authority {
             Authority::Owner => Cow::Borrowed("owner"),
+            Authority::Role(role) => Cow::Owned(format!("bearer_{role}")),
             Authority::Account(_) => Cow::Borrowed("account_sas"),
             Authority::Anonymous => Cow::Borrowed("anonymous"),
             Authority::Resource(grant) => Cow::Owned(format!("{}_sas", grant.resource.service)),

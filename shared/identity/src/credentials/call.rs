@@ -8,6 +8,7 @@ use super::basic::basic;
 use crate::{
     account::{Account, AccountSet},
     authorize::NO_CREDENTIALS,
+    bearer::check_private,
     caller::{Authority, Caller},
     sas::{self, Check, Denied, Named, Use, VerifiedTokens},
 };
@@ -29,7 +30,7 @@ pub struct Call<'a> {
     pub peer: &'a Peer,
     /// Whether local callers need no credentials.
     pub is_open: bool,
-    /// Whether an account key is accepted in plain text from another machine.
+    /// Whether an account key or a bearer token is accepted in plain text from another machine.
     pub allows_plaintext_keys: bool,
     /// The path of its method.
     pub path: &'a str,
@@ -53,6 +54,10 @@ impl Call<'_> {
                 self.reject_plaintext_key()?;
                 basic(value, named, accounts).map(Arc::new)
             }
+            Some(("bearer", token)) => {
+                check_private(self.peer, self.allows_plaintext_keys)?;
+                accounts.issuers().caller(token.trim(), named, accounts, now)
+            }
             Some((_, token)) => {
                 let named = Named { account: named, resource: self.named_resource()? };
                 verified.verify(token, named, accounts, &Use { now, peer: self.peer })
@@ -60,16 +65,18 @@ impl Call<'_> {
         }
     }
 
-    /// How long an authenticated stream may last: to the expiry of its signature. None for unary
+    /// How long an authenticated stream may last: to the expiry of its signature or token. None for unary
     /// calls, which end soon, and for credentials without an expiry.
-    pub(super) fn stream_ends_in(&self, path: &str, now: Ticks) -> Option<Duration> {
-        let Ok(Some(("sharedaccesssignature", token))) = self.authorization() else {
-            return None;
-        };
-        if kind_of(path).is_unary {
+    pub(super) fn stream_ends_in(&self, accounts: &AccountSet, now: Ticks) -> Option<Duration> {
+        let (scheme, token) = self.authorization().ok()??;
+        if kind_of(self.path).is_unary {
             return None;
         }
-        let expiry = sas::expiry_of(token, self.named_resource().ok()?)?;
+        let expiry = match scheme {
+            "sharedaccesssignature" => sas::expiry_of(token, self.named_resource().ok()?)?,
+            "bearer" => accounts.issuers().expiry_of(token.trim())?,
+            _ => return None,
+        };
         let ticks = expiry.get().saturating_sub(now.get());
         Some(Duration::from_nanos(ticks.saturating_mul(NANOS_PER_TICK)))
     }

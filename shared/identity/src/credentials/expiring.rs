@@ -1,4 +1,4 @@
-//! Ends a stream when the signature of its call expires.
+//! Ends a stream when the signature or the token of its call expires.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(super) fn answer(answer: ResponseFuture, within: Duration) -> ResponseFuture
     let expiry = sleep(within);
     let end = async move {
         expiry.await;
-        Fault::new(Reason::AuthenticationFailed, "the signature expired during the stream")
+        Fault::new(Reason::AuthenticationFailed, "the credentials expired during the stream")
     };
     end_response(answer, Box::pin(end))
 }

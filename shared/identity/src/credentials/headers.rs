@@ -72,7 +72,7 @@ impl Call<'_> {
         }
     }
 
-    /// The scheme, `basic` or `sharedaccesssignature`, and what follows it.
+    /// The scheme, `basic`, `sharedaccesssignature` or `bearer`, and what follows it.
     pub(super) fn authorization(&self) -> Result<Option<(&'static str, &str)>, Denied> {
         let fails = |rule: &str| Err(malformed("authorization", rule));
         let mut values = self.headers.get_all(AUTHORIZATION).iter();
@@ -89,12 +89,11 @@ impl Call<'_> {
             return fails("must be visible ASCII");
         };
         // The error does not repeat the scheme: it could be a token without a scheme.
-        let rule =
-            "must be `SharedAccessSignature` and a token, or `Basic` and base64 of account:key";
+        let rule = "must be `SharedAccessSignature` or `Bearer` and a token, or `Basic` and base64 of account:key";
         let Some((scheme, rest)) = text.split_once(' ') else {
             return fails(rule);
         };
-        let schemes = ["basic", "sharedaccesssignature"];
+        let schemes = ["basic", "sharedaccesssignature", "bearer"];
         match schemes.into_iter().find(|name| scheme.eq_ignore_ascii_case(name)) {
             Some(scheme) => Ok(Some((scheme, rest))),
             None => fails(rule),

@@ -1,5 +1,5 @@
 //! Ends a call when the credentials that opened it are revoked: the key that they are, or that signed them, is removed
-//! from its account, or the account is removed or disabled.
+//! from its account or its issuer, or the account is removed or disabled.
 //!
 //! The accounts notify the calls when they change; each call verifies its credentials again then, by the time of its
 //! authentication. So the call of a key that the account keeps continues, and the expiry of a signature is not checked
@@ -124,6 +124,9 @@ fn revoked(denied: &Denied, caller: &Caller, accounts: &AccountSet) -> Fault {
         Some(account) if account.is_disabled => "the account was disabled",
         Some(_) if matches!(caller.authority, Authority::Anonymous) => {
             "the account does not allow public access any more"
+        }
+        Some(_) if matches!(caller.authority, Authority::Role(_)) => {
+            "the token of the call is not valid any more by the settings of its issuer"
         }
         Some(_) => "the key of the call was removed from the account",
     };

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use prost::Message;
 
 use crate::{
+    bearer::Role,
     caller::{AccountGrant, Authority, Caller, GrantedResource, Letters, PolicyRef, ResourceGrant},
     field_values::FieldValues,
 };
@@ -13,7 +14,7 @@ use trestle_service::{
     name::AccountName,
 };
 
-/// At most one of the first three; none of them is full access, which only a message with a source states.
+/// At most one of the first three and the role; none of them is full access, which only a message with a source states.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct GrantWire {
     #[prost(message, optional, tag = "1")]
@@ -24,6 +25,8 @@ pub(super) struct GrantWire {
     pub(super) is_anonymous: bool,
     #[prost(message, optional, boxed, tag = "4")]
     pub(super) source: Option<Box<GrantWire>>,
+    #[prost(string, tag = "5")]
+    pub(super) role: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -86,6 +89,13 @@ impl GrantWire {
     pub(super) fn of(authority: &Authority) -> Self {
         match authority {
             Authority::Owner => Self::default(),
+            // A process of a version without roles rejects it: an anonymous caller with an account is no grant.
+            Authority::Role(role) => Self {
+                account: Some(AccountWire::default()),
+                is_anonymous: true,
+                role: role.as_str().to_owned(),
+                ..Self::default()
+            },
             Authority::Account(grant) => Self { account: Some(grant.into()), ..Self::default() },
             Authority::Resource(grant) => Self { resource: Some(grant.into()), ..Self::default() },
             Authority::Anonymous => Self { is_anonymous: true, ..Self::default() },
@@ -107,6 +117,10 @@ impl GrantWire {
     }
 
     fn authority(self) -> Option<Authority> {
+        if !self.role.is_empty() {
+            let role = Role::parse(&self.role)?;
+            return (self == Self::of(&Authority::Role(role))).then_some(Authority::Role(role));
+        }
         match (self.account, self.resource, self.is_anonymous) {
             (Some(account), None, false) => account.grant().map(Authority::Account),
             (None, Some(resource), false) => resource.grant().map(Authority::Resource),

@@ -5,6 +5,7 @@ use super::{
     *,
 };
 use crate::{
+    bearer::Role,
     caller::{AccountGrant, Authority, Letters, PolicyRef, ResourceGrant},
     spec::{QUEUE, TABLE},
 };
@@ -34,6 +35,9 @@ fn policy(denied: Option<Fault>) -> Option<PolicyRef> {
 fn every_authority_survives_a_round_trip() {
     round_trip(Authority::Owner);
     round_trip(Authority::Anonymous);
+    for role in Role::ALL {
+        round_trip(Authority::Role(role));
+    }
     round_trip(Authority::Account(AccountGrant {
         services: letters("t"),
         resource_types: letters("co"),

@@ -1,0 +1,196 @@
+//! The issuers of bearer tokens.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+use trestle_identity::bearer::Role;
+use trestle_runtime::config::shown;
+use trestle_service::name::AccountName;
+
+/// Most issuers of a process.
+const ISSUERS_MAX: usize = 32;
+/// Longest text of a setting of an issuer, in bytes.
+const TEXT_BYTES_MAX: usize = 1024;
+/// Largest difference of clocks, in seconds.
+const CLOCK_SKEW_SECONDS_MAX: u64 = 300;
+
+/// The sections `gateway.issuers.NAME`. Default: none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct IssuersSettings(pub BTreeMap<String, IssuerSettings>);
+
+/// A section `gateway.issuers.NAME`: an issuer of bearer tokens (OpenID Connect) that the gateway accepts. The file of
+/// its keys is reloaded when it changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct IssuerSettings {
+    /// The claim `iss` of its tokens, which no other issuer has, such as `https://login.example.com`. Required.
+    pub issuer: String,
+    /// What the claim `aud` of its tokens must have. Required.
+    pub audience: String,
+    /// A file with its public keys, as a JSON Web Key Set of at most 64 KiB and 32 keys: RSA of 2048 to 8192 bits for
+    /// RS256, EC of P-256 for ES256. Required.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jwks_file: Option<PathBuf>,
+    /// The accounts that its tokens act for, separated by commas. Required.
+    pub accounts: String,
+    /// How much its clock may differ from that of the gateway, in seconds, up to 300. Default: 60.
+    pub clock_skew_seconds: u64,
+    /// The claim with the role of the caller: a text, or an array of texts, of which the highest role counts.
+    /// Default: `roles`.
+    pub role_claim: String,
+    /// The value of that claim for callers that read. Default: `reader`.
+    pub reader: String,
+    /// The value of that claim for callers that also write and delete. Default: `contributor`.
+    pub contributor: String,
+    /// The value of that claim for callers that may do everything, access policies and service settings included.
+    /// Default: `owner`.
+    pub owner: String,
+}
+
+impl Default for IssuerSettings {
+    fn default() -> Self {
+        let name = |role: Role| role.as_str().to_owned();
+        Self {
+            issuer: String::new(),
+            audience: String::new(),
+            jwks_file: None,
+            accounts: String::new(),
+            clock_skew_seconds: 60,
+            role_claim: "roles".to_owned(),
+            reader: name(Role::Reader),
+            contributor: name(Role::Contributor),
+            owner: name(Role::Owner),
+        }
+    }
+}
+
+impl IssuerSettings {
+    /// The names of the accounts, as they were written.
+    pub fn account_names(&self) -> impl Iterator<Item = &str> {
+        self.accounts.split(',').map(str::trim).filter(|name| !name.is_empty())
+    }
+
+    /// The problems of a section, each with its key. The accounts must be among those of `is_account`.
+    fn problems(&self, name: &str, is_account: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut problems = Vec::new();
+        let mut problem = |key: &str, rule: &str| {
+            problems.push(format!("gateway.issuers.{name}.{key}: {rule}"));
+        };
+        let texts = [
+            ("issuer", &self.issuer),
+            ("audience", &self.audience),
+            ("role_claim", &self.role_claim),
+            ("reader", &self.reader),
+            ("contributor", &self.contributor),
+            ("owner", &self.owner),
+        ];
+        for (key, text) in texts {
+            let is_visible = text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+            if text.is_empty() {
+                problem(key, "required");
+            } else if text.len() > TEXT_BYTES_MAX || !is_visible {
+                problem(key, &format!("must be visible ASCII of at most {TEXT_BYTES_MAX} bytes"));
+            }
+        }
+        let roles = [&self.reader, &self.contributor, &self.owner];
+        if roles[0] == roles[1] || roles[0] == roles[2] || roles[1] == roles[2] {
+            problem("owner", "the values of reader, contributor and owner must differ");
+        }
+        if self.jwks_file.is_none() {
+            problem("jwks_file", "required");
+        }
+        if self.clock_skew_seconds > CLOCK_SKEW_SECONDS_MAX {
+            let rule = format!("must be at most {CLOCK_SKEW_SECONDS_MAX}");
+            problem("clock_skew_seconds", &format!("{rule}: value=`{}`", self.clock_skew_seconds));
+        }
+        if self.account_names().next().is_none() {
+            problem("accounts", "required");
+        }
+        for account in self.account_names() {
+            if AccountName::parse(account).is_none() || !is_account(account) {
+                problem("accounts", &format!("must be configured accounts{}", shown("", account)));
+            }
+        }
+        problems
+    }
+}
+
+impl IssuersSettings {
+    /// The problems of the sections, each with its key.
+    pub(super) fn problems(&self, is_account: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self.0.len() > ISSUERS_MAX {
+            problems.push(format!("gateway.issuers: must be at most {ISSUERS_MAX}"));
+        }
+        let mut issuers = BTreeMap::new();
+        for (name, section) in &self.0 {
+            problems.extend(section.problems(name, &is_account));
+            if let Some(other) =
+                issuers.insert(&section.issuer, name).filter(|_| !section.issuer.is_empty())
+            {
+                let rule = format!("must differ from gateway.issuers.{other}.issuer");
+                problems.push(format!("gateway.issuers.{name}.issuer: {rule}"));
+            }
+        }
+        problems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn valid() -> IssuerSettings {
+        IssuerSettings {
+            issuer: "https://login.example.com".into(),
+            audience: "trestle".into(),
+            jwks_file: Some("keys.json".into()),
+            accounts: "acme, other".into(),
+            ..Default::default()
+        }
+    }
+
+    fn problems(section: IssuerSettings) -> Vec<String> {
+        let settings = IssuersSettings([("corp".to_owned(), section)].into_iter().collect());
+        settings.problems(|account| ["acme", "other"].contains(&account))
+    }
+
+    #[test]
+    fn each_rule_names_its_key() {
+        assert_eq!(problems(valid()), Vec::<String>::new());
+        for (section, expected) in [
+            (IssuerSettings { issuer: String::new(), ..valid() }, "issuer: required"),
+            (
+                IssuerSettings { audience: "a\nb".into(), ..valid() },
+                "audience: must be visible ASCII of at most 1024 bytes",
+            ),
+            (
+                IssuerSettings { reader: "owner".into(), ..valid() },
+                "owner: the values of reader, contributor and owner must differ",
+            ),
+            (IssuerSettings { jwks_file: None, ..valid() }, "jwks_file: required"),
+            (
+                IssuerSettings { clock_skew_seconds: 301, ..valid() },
+                "clock_skew_seconds: must be at most 300: value=`301`",
+            ),
+            (IssuerSettings { accounts: " ,".into(), ..valid() }, "accounts: required"),
+            (
+                IssuerSettings { accounts: "absent".into(), ..valid() },
+                "accounts: must be configured accounts: value=`absent`",
+            ),
+        ] {
+            assert_eq!(problems(section), [format!("gateway.issuers.corp.{expected}")]);
+        }
+    }
+
+    #[test]
+    fn two_issuers_with_the_same_claim_are_a_problem() {
+        let both = [("a".to_owned(), valid()), ("b".to_owned(), valid())];
+        let problems = IssuersSettings(both.into_iter().collect()).problems(|_| true);
+        assert_eq!(
+            problems,
+            ["gateway.issuers.b.issuer: must differ from gateway.issuers.a.issuer"]
+        );
+    }
+}
