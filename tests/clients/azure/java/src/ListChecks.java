@@ -2,10 +2,14 @@ import com.azure.core.http.rest.PagedIterable;
 import com.azure.core.util.BinaryData;
 import com.azure.storage.blob.BlobContainerClient;
 import com.azure.storage.blob.BlobContainerClientBuilder;
+import com.azure.storage.blob.batch.BlobBatchClientBuilder;
+import com.azure.storage.blob.batch.BlobBatchStorageException;
+import com.azure.storage.blob.models.AccessTier;
 import com.azure.storage.blob.models.BlobAccessPolicy;
 import com.azure.storage.blob.models.BlobItem;
 import com.azure.storage.blob.models.BlobListDetails;
 import com.azure.storage.blob.models.BlobSignedIdentifier;
+import com.azure.storage.blob.models.DeleteSnapshotsOptionType;
 import com.azure.storage.blob.models.ListBlobsOptions;
 import com.azure.storage.blob.models.PublicAccessType;
 import com.azure.storage.blob.sas.BlobContainerSasPermission;
@@ -16,7 +20,7 @@ import java.time.OffsetDateTime;
 import java.util.List;
 import java.util.Map;
 
-/** Lists, tags, signatures and containers. */
+/** Lists, tags, batches, signatures and containers. */
 final class ListChecks {
   private static final List<String> NAMES = List.of("a", "b/1", "b/2", "b/c/3", "d é+%", "~");
 
@@ -61,6 +65,24 @@ final class ListChecks {
     Suite.equal(found.stream().map(item -> item.getName()).toList(), NAMES.subList(0, 2));
     var where = "@container = '" + container.getBlobContainerName() + "' AND \"language\" >= 'j'";
     Suite.equal(Suite.service().findBlobsByTags(where).stream().count(), 2L);
+  }
+
+  void aBatchHasAnOutcomeForEachBlob() {
+    var container = filled();
+    var client = new BlobBatchClientBuilder(Suite.service()).buildClient();
+    var urls = List.of("a", "missing", "d é+%").stream().map(name -> url(container, name)).toList();
+
+    try {
+      client.deleteBlobs(urls, DeleteSnapshotsOptionType.INCLUDE).forEach(response -> {});
+      throw new AssertionError("expected the failure of one blob");
+    } catch (BlobBatchStorageException failure) {
+      var codes = new java.util.ArrayList<String>();
+      failure.getBatchExceptions().forEach(item -> codes.add(item.getErrorCode().toString()));
+      Suite.equal(codes, List.of("BlobNotFound"));
+    }
+    Suite.equal(names(container.listBlobs()), List.of("b/1", "b/2", "b/c/3", "~"));
+    client.setBlobsAccessTier(List.of(url(container, "b/1")), AccessTier.COOL).forEach(response -> {});
+    Suite.equal(container.getBlobClient("b/1").getProperties().getAccessTier(), AccessTier.COOL);
   }
 
   void aBlobSasPermitsItsOperationsOnly() {
@@ -135,6 +157,10 @@ final class ListChecks {
         .sasToken(token)
         .retryOptions(Suite.ONCE)
         .buildClient();
+  }
+
+  private static String url(BlobContainerClient container, String name) {
+    return container.getBlobClient(name).getBlobUrl();
   }
 
   private static List<String> names(PagedIterable<BlobItem> items) {
