@@ -212,6 +212,10 @@ async fn written(
     let version = version::negotiated(&outer.headers, Some(&outer.params));
     headers.insert(version::VERSION, version);
     super::header::set(&mut headers, REQUEST_ID, id);
+    if body.is_empty() {
+        // A client may take an empty line after the head for a body, and fail.
+        headers.remove(header::CONTENT_LENGTH);
+    }
     for (name, value) in &headers {
         if let Ok(value) = value.to_str() {
             let _ = write!(head, "{name}: {value}\r\n");
@@ -219,7 +223,9 @@ async fn written(
     }
     head.push_str("\r\n");
     let mut out = head.into_bytes();
-    out.extend_from_slice(&body);
-    out.extend_from_slice(b"\r\n");
+    if !body.is_empty() {
+        out.extend_from_slice(&body);
+        out.extend_from_slice(b"\r\n");
+    }
     out
 }
