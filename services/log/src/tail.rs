@@ -19,7 +19,11 @@ const BYTES_MAX: usize = 1024 * 1024;
 /// How often the position is read where no append of this process reports one: others may append.
 const POLL_EVERY: Duration = Duration::from_secs(1);
 /// Most records that one read examines: they are sorted by sequence in memory.
-const WINDOW: u64 = 10_000;
+const WINDOW_MAX: u64 = 10_000;
+/// How many the first one examines.
+const WINDOW_FIRST: u64 = 1000;
+/// Fewest, where records are large.
+const WINDOW_MIN: u64 = 16;
 /// Most bytes of records that one read holds, but for the last ones: a record may have 1 MiB.
 const WINDOW_BYTES_MAX: usize = 8 * BYTES_MAX;
 
@@ -28,6 +32,8 @@ pub(crate) struct Follower {
     logs: Logs,
     stream: Arc<OpenStream>,
     next: u64,
+    /// How many sequences the next read examines.
+    window: u64,
     begins_at_the_end: bool,
     predicate: Option<Arc<dyn RowPredicate>>,
     fields: RecordFields,
@@ -64,7 +70,8 @@ impl Logs {
         let begins_at_the_end = matches!(from, FollowFrom::Last(_)) && next == head.next_sequence;
         let (logs, appended) =
             (self.clone(), self.unsealed.watch(stream.record.id, head.next_sequence));
-        Ok(Follower { logs, stream, next, begins_at_the_end, predicate, fields, appended })
+        let window = WINDOW_FIRST;
+        Ok(Follower { logs, stream, next, window, begins_at_the_end, predicate, fields, appended })
     }
 }
 
@@ -102,9 +109,10 @@ impl Follower {
 
     /// Reads a window of sequences.
     async fn read(&mut self, end: u64) -> Result<Vec<SealedRow>, LogError> {
-        let window = self.next..end.min(self.next.saturating_add(WINDOW));
-        let (mut rows, end) = self.window(window).await?;
+        let requested = end.min(self.next.saturating_add(self.window));
+        let (mut rows, end) = self.window(self.next..requested).await?;
         let count = sort_and_count(&mut rows);
+        self.window = next_window(self.window, count, count < rows.len() || end < requested);
         self.next = rows.get(count).map_or(end, |row| row.sequence);
         rows.truncate(count);
         Ok(rows)
@@ -140,6 +148,16 @@ impl Follower {
         }
         Ok((rows, end))
     }
+}
+
+/// How many sequences to examine after a read of `window` that returned so many records: what does not fit into a
+/// response is read again for the next one.
+fn next_window(window: u64, count: usize, is_cut: bool) -> u64 {
+    let next = match is_cut {
+        true => (count as u64).saturating_mul(2).max(WINDOW_MIN),
+        false => window.saturating_mul(2),
+    };
+    next.min(WINDOW_MAX)
 }
 
 /// Sorts rows by their sequences. Returns how many of the first are returned at once.

@@ -1,5 +1,7 @@
 //! One page of a query.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use tokio::time::Instant;
 use trestle_kv::{Entry, ScanLimit, Snapshot, Span, after_key};
@@ -17,6 +19,11 @@ use crate::{
 /// Rows read at once while a filter looks for matches: enough to amortise the seek, few enough to stop soon once the
 /// page is full, out of time, or cancelled.
 const FILTER_CHUNK: ScanLimit = ScanLimit { rows: 1000, bytes: 1024 * 1024 };
+
+/// How long rows are examined before other calls get the thread: a filter may take milliseconds for a few rows.
+const SLICE: Duration = Duration::from_millis(2);
+/// Rows after which the time is read.
+const SLICE_ROWS: usize = 16;
 
 /// The same where a quota may end the page at any row, which wastes the rest of the rows read.
 const LIMITED_CHUNK_ROWS: usize = 100;
@@ -104,9 +111,14 @@ impl PageBuilder<'_> {
         let started = Instant::now();
         while !span.is_empty() {
             let scan = snapshot.scan(&span, self.chunk()).await?;
-            for entry in &scan.entries {
+            let mut slice = Instant::now();
+            for (index, entry) in scan.entries.iter().enumerate() {
                 if self.is_full() || !self.add(entry)? {
                     return Ok(Some(entry.key.clone()));
+                }
+                if index % SLICE_ROWS == SLICE_ROWS - 1 && slice.elapsed() >= SLICE {
+                    tokio::task::yield_now().await;
+                    slice = Instant::now();
                 }
             }
             let (Some(last), true) = (scan.entries.last(), scan.more) else {

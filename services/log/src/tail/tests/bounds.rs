@@ -36,8 +36,19 @@ async fn large_records_are_followed_in_order_with_bounded_memory() {
         assert!(bytes < BYTES_MAX + 101 * 1024, "{bytes}");
         sequences.extend(records.iter().map(|record| record.sequence));
         assert_eq!(follower.next_sequence(), sequences.len() as u64);
+        // About eleven of them fit into a response: what is read beyond it is read again.
+        assert!(follower.window <= 4 * WINDOW_MIN, "{}", follower.window);
     }
     assert!(sequences.into_iter().eq(0..230));
+}
+
+#[test]
+fn a_window_follows_what_fits_into_a_response() {
+    assert_eq!(next_window(WINDOW_FIRST, 256, true), 512);
+    assert_eq!(next_window(512, 1, true), WINDOW_MIN, "records of 1 MiB");
+    assert_eq!(next_window(512, 3, false), 1024, "a filter that drops most");
+    assert_eq!(next_window(WINDOW_MAX, 3, false), WINDOW_MAX);
+    assert_eq!(next_window(WINDOW_MAX, 1000, true), 2000);
 }
 
 #[tokio::test]
