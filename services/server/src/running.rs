@@ -167,7 +167,7 @@ impl Running {
         let watchdog = ListenerWatchdog::default();
         let signals = StopSignals::default();
         let private = settings.gateway.private_hosts();
-        let hosts: AllowsHost = Arc::new(move |host: &str| private.allows(host));
+        let hosts: AllowsHost = Arc::new(move |host: &str| private.has(host));
         let (health, hosts) = (node.health.clone(), Some(hosts));
         let pages = Admin { health, metrics, pages: node.pages, hosts };
         let until = StopSignals { stop: stop_rest.clone(), ..signals.clone() };

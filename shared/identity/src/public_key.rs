@@ -110,14 +110,9 @@ impl PrivateHosts {
         host.is_some_and(|host| self.has(host.as_str()))
     }
 
-    /// Whether a host of a request, with or without a port, is one that no page of another machine can have.
+    /// Whether a host with or without a port is private: one that no page of another machine can have.
     #[must_use]
-    pub fn allows(&self, host: &str) -> bool {
-        self.has(host)
-    }
-
-    /// Whether a host with or without a port is private.
-    fn has(&self, host: &str) -> bool {
+    pub fn has(&self, host: &str) -> bool {
         let Ok(authority) = host.parse::<http::uri::Authority>() else { return false };
         let host = authority.host().trim_start_matches('[').trim_end_matches(']');
         let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();

@@ -1,9 +1,10 @@
 //! Writes the content of a blob: every call states length and checksum of its bytes, which the server verifies.
 
-use std::iter;
+use std::{iter, vec};
 
 use bytes::Bytes;
 use crc64fast_nvme::Digest as Crc64;
+use futures::stream;
 use tonic::Status;
 use trestle_command::retry::{Retries, repeated};
 use trestle_proto::blob::v1::{
@@ -96,11 +97,12 @@ impl BlobTarget<'_> {
         let first = WriteBlobRequest { spec: Some(spec), ..Default::default() };
         let session = self.target.session;
         let call = async || {
-            let pieces = data.iter().cloned();
-            let pieces = pieces.map(|data| WriteBlobRequest { data, ..Default::default() });
-            let end = WriteBlobRequest { finish: Some(finish(&data)), ..Default::default() };
-            let messages: Vec<_> = iter::once(first.clone()).chain(pieces).chain([end]).collect();
-            session.blobs().write_blob(futures::stream::iter(messages)).await
+            let messages = messages(&first, &data, |data, finish| WriteBlobRequest {
+                data,
+                finish,
+                ..Default::default()
+            });
+            session.blobs().write_blob(messages).await
         };
         repeated(call).await?;
         *is_written = true;
@@ -144,11 +146,12 @@ impl BlobTarget<'_> {
         let first = StageBlockRequest { spec: Some(spec), ..Default::default() };
         let session = self.target.session;
         let call = async || {
-            let pieces = data.iter().cloned();
-            let pieces = pieces.map(|data| StageBlockRequest { data, ..Default::default() });
-            let end = StageBlockRequest { finish: Some(finish(data)), ..Default::default() };
-            let messages: Vec<_> = iter::once(first.clone()).chain(pieces).chain([end]).collect();
-            session.blobs().stage_block(futures::stream::iter(messages)).await
+            let messages = messages(&first, data, |data, finish| StageBlockRequest {
+                data,
+                finish,
+                ..Default::default()
+            });
+            session.blobs().stage_block(messages).await
         };
         repeated(call).await.map(drop)
     }
@@ -192,11 +195,12 @@ impl BlobTarget<'_> {
         let mut retries = Retries::default();
         let mut is_repeated = false;
         loop {
-            let pieces = data.iter().cloned();
-            let pieces = pieces.map(|data| AppendBlockRequest { data, ..Default::default() });
-            let end = AppendBlockRequest { finish: Some(finish(data)), ..Default::default() };
-            let messages: Vec<_> = iter::once(first.clone()).chain(pieces).chain([end]).collect();
-            match session.blobs().append_block(futures::stream::iter(messages)).await {
+            let messages = messages(&first, data, |data, finish| AppendBlockRequest {
+                data,
+                finish,
+                ..Default::default()
+            });
+            match session.blobs().append_block(messages).await {
                 Ok(_) => return Ok(()),
                 Err(status)
                     if is_repeated
@@ -267,14 +271,27 @@ impl BlobTarget<'_> {
         let first = WritePagesRequest { spec: Some(spec), ..Default::default() };
         let session = self.target.session;
         let call = async || {
-            let pieces = data.iter().cloned();
-            let pieces = pieces.map(|data| WritePagesRequest { data, ..Default::default() });
-            let end = WritePagesRequest { finish: Some(finish(data)), ..Default::default() };
-            let messages: Vec<_> = iter::once(first.clone()).chain(pieces).chain([end]).collect();
-            session.blobs().write_pages(futures::stream::iter(messages)).await
+            let messages = messages(&first, data, |data, finish| WritePagesRequest {
+                data,
+                finish,
+                ..Default::default()
+            });
+            session.blobs().write_pages(messages).await
         };
         repeated(call).await.map(drop)
     }
+}
+
+/// The messages of an upload of `data` after what the first one has. `message` makes one of data, or of the end.
+fn messages<M: Clone>(
+    first: &M,
+    data: &[Bytes],
+    message: impl Fn(Bytes, Option<UploadFinish>) -> M,
+) -> stream::Iter<vec::IntoIter<M>> {
+    let pieces = data.iter().cloned().map(|piece| message(piece, None));
+    let end = message(Bytes::new(), Some(finish(data)));
+    let all: Vec<M> = iter::once(first.clone()).chain(pieces).chain([end]).collect();
+    stream::iter(all)
 }
 
 impl ImportedBlob {

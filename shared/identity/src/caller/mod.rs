@@ -100,7 +100,7 @@ impl Caller {
     }
 
     /// Has a call count for the account of the caller from now on. One without credentials counts for its peer, since
-    /// the account does not answer for who reads what it made public, but for the quotas of the account.
+    /// the account does not answer for who reads what it made public, and has quotas of its own there.
     ///
     /// # Errors
     /// The account has its share of the calls of its kind, or has used its quota.
