@@ -93,6 +93,11 @@ class Stack:
         """Runs a command of the engine on the container of a service."""
         return run([ENGINE, command, *arguments, self.container(service)])
 
+    def address(self, service):
+        """The address of the container of a service in the network of the stack."""
+        found = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
+        return self.engine("inspect", service, "--format", found).strip()
+
     def logs(self, service):
         """Everything that a service has printed."""
         command = [ENGINE, "logs", self.container(service)]

@@ -6,6 +6,8 @@ import pytest
 
 from stack import ROLES
 
+# A failure under a fault is a finding: it is not run again.
+pytestmark = pytest.mark.flaky(reruns=0)
 # How long a role stays paused.
 PAUSE_SECONDS = 1.5
 # The stores of each role.

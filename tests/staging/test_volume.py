@@ -8,6 +8,8 @@ import pytest
 
 from stack import until
 
+# A failure under a fault is a finding: it is not run again.
+pytestmark = pytest.mark.flaky(reruns=0)
 LARGE_BYTES = 900_000
 # More than the volume holds.
 WRITES_MAX = 1500
