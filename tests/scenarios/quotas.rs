@@ -15,8 +15,8 @@ use trestle_proto::table::v1::{
     QueryEntitiesRequest, StreamEntitiesRequest, WriteMode, stored::decode_entities,
 };
 use trestle_tests::{
-    CallError, HANG, Server, Table, World, entity, insert_op, metric, page, replace_file, string,
-    update_op,
+    CallError, HANG, Server, Table, World, entity, insert_op, metric, over_account, page,
+    replace_file, string, terms, token, update_op,
 };
 
 /// Settings of a server, by what follows `TRESTLE__QUOTAS__`.
@@ -406,4 +406,9 @@ async fn quotas_are_off_by_default_and_hottest_partitions_are_tracked() {
     assert_eq!(hottest[0].partition_key, "p");
     assert_eq!(hottest[0].throttled, 0);
     assert!(hottest[0].entities_per_second > 50.0, "{hottest:?}");
+
+    for (resource_types, shows_keys) in [("s", false), ("so", true)] {
+        let held = world.signed(&token(terms(over_account("t", resource_types), "r")));
+        assert_eq!(!self::hottest(&held).await.is_empty(), shows_keys, "{resource_types}");
+    }
 }

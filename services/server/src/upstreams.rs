@@ -1,11 +1,14 @@
 //! Upstreams: roles in other processes, configured by the settings of the gateway.
 
-use std::{fs, path::Path, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use opentelemetry::metrics::Meter;
 use tracing::error;
 use trestle_runtime::{config::ConfigError, task::Task};
-use trestle_service::upstream::{ClientPem, ClientTls, Endpoint, Remote, RemoteOptions};
+use trestle_service::{
+    small_file,
+    upstream::{ClientPem, ClientTls, Endpoint, Remote, RemoteOptions},
+};
 
 use crate::{
     gateway_secret, healthcheck,
@@ -142,5 +145,6 @@ fn read(files: &RoleTlsSettings) -> Result<ClientPem, String> {
 
 fn contents(key: &str, path: &Path) -> Result<Vec<u8>, String> {
     let path_text = path.display();
-    fs::read(path).map_err(|error| format!("{key}: cannot be read: path=`{path_text}`, {error}"))
+    small_file::read(path)
+        .map_err(|error| format!("{key}: cannot be read: path=`{path_text}`, {error}"))
 }

@@ -1,7 +1,7 @@
 //! The credentials of a command: their sources, and how a call carries them. They are never
 //! printed.
 
-use std::{fmt, fs, path::PathBuf, str::FromStr};
+use std::{fmt, path::PathBuf, str::FromStr};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::Args;
@@ -15,7 +15,7 @@ use trestle_identity::{
     account::{AccountKey, DEVELOPMENT_KEY},
     caller::{ACCOUNT_HEADER, BLOB_HEADER, QUEUE_HEADER},
 };
-use trestle_service::name::AccountName;
+use trestle_service::{name::AccountName, small_file};
 
 use crate::{errors::CliError, files};
 
@@ -350,8 +350,8 @@ fn from_either(
         (Some(text), None) => Ok(Some(GivenSecret { text: text.clone(), from: flag.to_owned() })),
         (None, Some(file)) => {
             let from = format!("{flag}-file: file=`{}`", file.display());
-            let bytes =
-                fs::read(file).map_err(CliError::input(format!("{from}: cannot be read")))?;
+            let bytes = small_file::read(file)
+                .map_err(CliError::input(format!("{from}: cannot be read")))?;
             let text = String::from_utf8(bytes)
                 .map_err(|_| usage(&format!("{from}: must be text in UTF-8")))?;
             let text = SecretText(files::without_mark(&text).trim().to_owned());

@@ -1,7 +1,6 @@
 //! The certificates that a command trusts and presents on encrypted connections.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -15,6 +14,7 @@ use tokio_rustls::rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject as _},
 };
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
+use trestle_service::small_file;
 
 use crate::{
     errors::CliError,
@@ -185,7 +185,7 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, CliError> {
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, CliError> {
-    let mut bytes = fs::read(file).map_err(CliError::input(files::cannot("read", file)))?;
+    let mut bytes = small_file::read(file).map_err(CliError::input(files::cannot("read", file)))?;
     // A label of PEM is recognized at the beginning of a line only.
     if bytes.starts_with(BYTE_ORDER_MARK.as_bytes()) {
         bytes.drain(..BYTE_ORDER_MARK.len());

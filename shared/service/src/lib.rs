@@ -34,6 +34,7 @@ pub mod response_stream;
 pub mod rpc_path;
 pub mod semconv;
 pub mod service_properties;
+pub mod small_file;
 mod storage;
 pub mod traced;
 pub mod unserved;

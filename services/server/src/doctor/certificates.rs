@@ -1,9 +1,9 @@
 //! The certificates of the settings: whether they can be used, and how long.
 
-use std::{fs, path::Path, time::Duration};
+use std::{path::Path, time::Duration};
 
 use trestle_runtime::tls::{Certificates, Validity};
-use trestle_service::clock::Ticks;
+use trestle_service::{clock::Ticks, small_file};
 
 use super::finding::DoctorFinding;
 use crate::settings::Settings;
@@ -38,7 +38,7 @@ pub(super) fn check(settings: &Settings, now: Ticks) -> Vec<DoctorFinding> {
 
 /// A warning where the certificate of the server is that of a CA.
 fn judge_use(file: &Path) -> Option<DoctorFinding> {
-    let pem = fs::read(file).ok()?;
+    let pem = small_file::read(file).ok()?;
     let first = Validity::of_pem(&pem).into_iter().next()??;
     let found = || format!("tls.cert_file: is that of a CA: file=`{}`", file.display());
     let remedy = "issue one for the server, with basicConstraints=CA:FALSE: some clients, and those of Trestle, \
@@ -50,7 +50,7 @@ fn judge_use(file: &Path) -> Option<DoctorFinding> {
 fn judge_file(key: &str, file: &Path, now: Ticks) -> Vec<DoctorFinding> {
     let found = |problem: &str| format!("{key}: {problem}: file=`{}`", file.display());
     let remedy = "name a file with certificates in PEM that the user of the server can read";
-    let Ok(pem) = fs::read(file) else {
+    let Ok(pem) = small_file::read(file) else {
         return vec![DoctorFinding::failure(CHECK, found("cannot be read"), remedy)];
     };
     let without = || DoctorFinding::failure(CHECK, found("holds no certificate in PEM"), remedy);
@@ -87,6 +87,8 @@ fn judge_validity(what: &str, from: i64, until: i64, now: Ticks) -> DoctorFindin
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::doctor::Severity;
 

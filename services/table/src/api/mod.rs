@@ -360,11 +360,15 @@ impl TableService for TableApi {
         &self,
         request: Request<proto::GetServiceStatsRequest>,
     ) -> Result<Response<proto::GetServiceStatsResponse>, Status> {
+        let shows_keys = Caller::of(&request).is_ok_and(|caller| {
+            authorize::check(&caller, TableAction::ReadHottestPartitions).is_ok()
+        });
         let (account, _) = self.authorize(request, TableAction::ReadStats).await?;
         let pending =
             self.sweeper.pending().await.map_err(|error: TableError| Fault::from(error))?;
         let mut stats = render::stats(&self.engine.status(), self.started_at, pending);
-        let hottest = self.throttle.hottest(Some(&account), HOTTEST_MAX);
+        let hottest = if shows_keys { HOTTEST_MAX } else { 0 };
+        let hottest = self.throttle.hottest(Some(&account), hottest);
         stats.hottest_partitions = hottest.into_iter().map(render::hot_partition).collect();
         stats.quotas = self.tables.quotas(&account);
         Ok(Response::new(stats))

@@ -37,6 +37,8 @@ pub(crate) enum TableAction {
     WriteProperties,
     /// To read the state of the service.
     ReadStats,
+    /// To read in it which partitions are hot: their keys are data of the account.
+    ReadHottestPartitions,
 }
 
 impl TableAction {
@@ -51,6 +53,7 @@ impl TableAction {
             Self::AccessPolicies => None,
             Self::ReadProperties | Self::ReadStats => need("s", &["r"]),
             Self::WriteProperties => need("s", &["w"]),
+            Self::ReadHottestPartitions => need("o", &["r"]),
         }
     }
 }

@@ -28,7 +28,7 @@ const ACTIONS: [EntityAction; 5] = [
     EntityAction::Upsert,
     EntityAction::Delete,
 ];
-const TABLE_ACTIONS: [TableAction; 7] = [
+const TABLE_ACTIONS: [TableAction; 8] = [
     TableAction::ListTables,
     TableAction::CreateTable,
     TableAction::DeleteTable,
@@ -36,6 +36,7 @@ const TABLE_ACTIONS: [TableAction; 7] = [
     TableAction::ReadProperties,
     TableAction::WriteProperties,
     TableAction::ReadStats,
+    TableAction::ReadHottestPartitions,
 ];
 const NOW: i64 = 1_800_000_000;
 
@@ -107,6 +108,7 @@ fn an_account_signature_permits_table_actions_by_its_letters() {
         (TableAction::ReadProperties, 's', 'r'),
         (TableAction::WriteProperties, 's', 'w'),
         (TableAction::ReadStats, 's', 'r'),
+        (TableAction::ReadHottestPartitions, 'o', 'r'),
     ];
     assert_eq!(allowed, expected);
 }
@@ -325,7 +327,10 @@ fn a_role_permits_reads_or_writes_or_everything() {
             matches!(action, TableAction::AccessPolicies | TableAction::WriteProperties);
         let is_read = matches!(
             action,
-            TableAction::ListTables | TableAction::ReadProperties | TableAction::ReadStats
+            TableAction::ListTables
+                | TableAction::ReadProperties
+                | TableAction::ReadStats
+                | TableAction::ReadHottestPartitions
         );
         let permitted =
             Role::ALL.map(|role| permits(reason(check(&caller(Authority::Role(role)), action))));

@@ -1,5 +1,7 @@
 //! Tests of the module.
 
+use std::fs;
+
 use super::*;
 
 fn secret(text: &str) -> Option<SecretText> {

@@ -1,5 +1,7 @@
 //! The certificates of a command: files that are incomplete, and their precedence.
 
+use std::fs;
+
 use super::*;
 
 fn args(ca: &str, name: &str, cert: &str, key: &str) -> TlsArgs {

@@ -24,6 +24,7 @@ use serde::{
     Deserialize as _, Deserializer, Serialize,
     de::{DeserializeOwned, Error as _, IntoDeserializer as _},
 };
+use trestle_service::small_file;
 
 pub use self::{
     check::mistakes, contradictions::Exclusion, redacted::shown, whole_numbers::bounds,
@@ -273,7 +274,7 @@ fn file(path: &Path) -> Result<File<config::FileSourceString, FileFormat>, Confi
 
 fn read(path: &Path) -> Result<String, ConfigError> {
     let error = |source| ConfigError::File { path: path.to_owned(), source };
-    let bytes = std::fs::read(path).map_err(|source| error(source.into()))?;
+    let bytes = small_file::read(path).map_err(|source| error(source.into()))?;
     String::from_utf8(bytes).map_err(|malformed| {
         let valid = malformed.utf8_error().valid_up_to();
         let line =

@@ -4,7 +4,7 @@ use std::{io, path::Path};
 
 use opentelemetry::metrics::Meter;
 use tracing_appender::non_blocking::ErrorCounter;
-use trestle_service::{access::AccessLog, semconv};
+use trestle_service::{access::AccessLog, semconv, small_file};
 
 use super::{AccessKeys, AccessOutput, TelemetryError, TelemetrySettings, failed};
 
@@ -43,7 +43,7 @@ fn salt(path: &Path) -> io::Result<Vec<u8>> {
         let path = path.display();
         io::Error::new(kind, format!("telemetry.access_log_salt_file: path=`{path}`, {what}"))
     };
-    let salt = std::fs::read(path).map_err(|error| wrong(error.kind(), &error))?;
+    let salt = small_file::read(path).map_err(|error| wrong(error.kind(), &error))?;
     if salt.len() < SALT_BYTES_MIN {
         let rule = format!("must have at least {SALT_BYTES_MIN} bytes");
         return Err(wrong(io::ErrorKind::InvalidData, &rule));

@@ -1,7 +1,7 @@
 //! The certificate files of a listener: read and checked.
 
 use std::{
-    fmt, fs, io,
+    fmt, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -12,6 +12,7 @@ use tokio_rustls::rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject as _},
     server::{NoClientAuth, WebPkiClientVerifier, danger::ClientCertVerifier},
 };
+use trestle_service::small_file;
 
 use super::Validity;
 
@@ -194,7 +195,7 @@ fn certificates(
     file: &Path,
 ) -> Result<(Vec<u8>, Vec<CertificateDer<'static>>), TlsError> {
     let failed = |problem: String| TlsError { what, file: file.to_owned(), problem };
-    let pem = fs::read(file).map_err(|error| failed(unreadable(&error)))?;
+    let pem = small_file::read(file).map_err(|error| failed(unreadable(&error)))?;
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     let read = read.map_err(|_| failed("is not in PEM".to_owned()))?;
     if read.is_empty() {
@@ -206,7 +207,7 @@ fn certificates(
 /// The bytes of a file and the private key in it.
 fn private_key(file: &Path) -> Result<(Vec<u8>, PrivateKeyDer<'static>), TlsError> {
     let failed = |problem: String| TlsError { what: TlsFile::Key, file: file.to_owned(), problem };
-    let pem = fs::read(file).map_err(|error| failed(unreadable(&error)))?;
+    let pem = small_file::read(file).map_err(|error| failed(unreadable(&error)))?;
     let key = PrivateKeyDer::from_pem_slice(&pem)
         .map_err(|_| failed("holds no private key in PEM".to_owned()))?;
     Ok((pem, key))
