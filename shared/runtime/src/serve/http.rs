@@ -30,8 +30,6 @@ const HEADER_BYTES_MAX: u32 = 16 * 1024;
 /// Largest head of a request of HTTP/1, its address included, in bytes. Twice the above, so that the service can reject
 /// most oversized requests in its own format; larger ones receive a 431 without a body.
 const HTTP1_HEAD_BYTES_MAX: usize = 2 * HEADER_BYTES_MAX as usize;
-/// Calls that a client may reset before they were accepted; with more its connection is closed.
-const RESETS_MAX: usize = 20;
 
 impl Connection {
     /// Serves the calls of an open connection until it closes.
@@ -68,7 +66,9 @@ impl Connection {
                         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
                         .max_concurrent_streams(self.bounds.streams_max)
                         .max_header_list_size(HEADER_BYTES_MAX)
-                        .max_pending_accept_reset_streams(RESETS_MAX)
+                        // A client, such as a gateway whose callers vanish, may cancel all of its calls at once on
+                        // a busy machine; with more that are reset before they are accepted it is disconnected.
+                        .max_pending_accept_reset_streams(self.bounds.streams_max as usize)
                         // gRPC does not use a date, and HPACK would store the last sixty of a connection and compare
                         // the date of each response with all of them.
                         .auto_date_header(false)

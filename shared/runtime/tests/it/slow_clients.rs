@@ -11,6 +11,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use futures::FutureExt as _;
 use h2::client::{ResponseFuture, SendRequest};
 use http_body::Frame;
 use http_body_util::StreamBody;
@@ -229,13 +230,31 @@ async fn rejects_headers_beyond_the_limit_and_keeps_the_connection() {
 }
 
 #[tokio::test]
+async fn a_client_may_reset_every_call_that_it_may_have_open() {
+    let held = Held::default();
+    let (client, _ended) = connected(server(&held).await, 64 * 1024).await;
+    // The server has its settings: from here on only calls arrive.
+    assert_eq!(request(&client, 10).await.await.unwrap().status(), http::StatusCode::OK);
+
+    for _ in 0..BOUNDS.streams_max {
+        let request = http::Request::post("http://a/10").body(()).unwrap();
+        // Without waiting, so that the server accepts none in between.
+        let mut ready = client.clone().ready().now_or_never().unwrap().unwrap();
+        let (_, mut stream) = ready.send_request(request, false).unwrap();
+        stream.send_reset(h2::Reason::CANCEL);
+    }
+
+    assert_eq!(request(&client, 10).await.await.unwrap().status(), http::StatusCode::OK);
+}
+
+#[tokio::test]
 async fn closes_the_connection_of_a_client_that_resets_its_calls() {
     let held = Held::default();
     let (client, ended) = connected(server(&held).await, 64 * 1024).await;
 
     let hostile = async {
         for count in 0.. {
-            if count % 50 == 0 {
+            if count % (3 * BOUNDS.streams_max) == 0 {
                 tokio::task::yield_now().await;
             }
             let Ok(mut ready) = client.clone().ready().await else {
