@@ -150,7 +150,7 @@ impl Follower {
     }
 }
 
-/// How many sequences to examine after a read of `window` that returned so many records: what does not fit into a
+/// How many sequences to examine after a read of `window` that returned `count` records: what does not fit into a
 /// response is read again for the next one.
 fn next_window(window: u64, count: usize, is_cut: bool) -> u64 {
     let next = match is_cut {
