@@ -8,6 +8,7 @@ use tokio::{
     runtime::{Builder, Runtime},
     task::JoinError,
 };
+use trestle_kv::turns::Turns;
 
 /// How much lower the priority of encoding is than that of calls, as a nice value: acknowledgements wait for a
 /// processor otherwise. Encoding keeps a third of the weight of a call, so it goes on beside any load.
@@ -23,11 +24,37 @@ static ENCODER: LazyLock<Option<Runtime>> = LazyLock::new(|| {
     threads("log-encode", 1, lower)
 });
 
-static DECODERS: LazyLock<Option<Runtime>> =
-    LazyLock::new(|| threads("log-decode", available_parallelism().map_or(2, Into::into), || {}));
+static DECODERS: LazyLock<SharedThreads> = LazyLock::new(|| SharedThreads::new("log-decode"));
 
-static EXPORTERS: LazyLock<Option<Runtime>> =
-    LazyLock::new(|| threads("log-export", available_parallelism().map_or(2, Into::into), || {}));
+static EXPORTERS: LazyLock<SharedThreads> = LazyLock::new(|| SharedThreads::new("log-export"));
+
+/// Threads, as many as there are processors, that accounts use in turns: a piece of work takes milliseconds, and who
+/// has many of them waits for no more than one of each other's.
+struct SharedThreads {
+    threads: Option<Runtime>,
+    turns: Turns,
+}
+
+impl SharedThreads {
+    fn new(name: &str) -> Self {
+        let count = available_parallelism().map_or(2, Into::into);
+        Self { threads: threads(name, count, || {}), turns: Turns::new(count, count) }
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
+        let turn = self.turns.take().await;
+        let work = move || {
+            let done = work();
+            // Also where the caller no longer waits.
+            drop(turn);
+            done
+        };
+        run(self.threads.as_ref(), work).await
+    }
+}
 
 /// So many threads for blocking work; they end where there is none for ten seconds. None in unit tests: a clock that is
 /// paused waits only for the blocking work of its own runtime.
@@ -57,7 +84,7 @@ pub(crate) async fn encode<T: Send + 'static>(
 pub(crate) async fn decode<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, JoinError> {
-    run(DECODERS.as_ref(), work).await
+    DECODERS.run(work).await
 }
 
 /// Runs work that encodes the batch of an export, beside the threads of calls.
@@ -67,7 +94,7 @@ pub(crate) async fn decode<T: Send + 'static>(
 pub(crate) async fn export<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, JoinError> {
-    run(EXPORTERS.as_ref(), work).await
+    EXPORTERS.run(work).await
 }
 
 async fn run<T: Send + 'static>(

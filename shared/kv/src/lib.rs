@@ -132,6 +132,7 @@ mod span;
 #[cfg(feature = "testing")]
 pub mod stepped;
 pub mod time;
+pub mod turns;
 mod version;
 
 pub use crate::change::{

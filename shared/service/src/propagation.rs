@@ -10,6 +10,7 @@ use opentelemetry::{
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tracing::{Instrument as _, Span};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+use trestle_kv::turns::Owner;
 
 use crate::exemplar::Exemplars;
 
@@ -103,9 +104,9 @@ fn extract(headers: &HeaderMap) -> Option<Context> {
     context.span().span_context().is_valid().then_some(context)
 }
 
-/// A future that keeps the current trace context on any thread.
+/// A future that keeps the current trace context, and the owner of the current task, on any thread.
 pub fn carry<F: Future>(work: F) -> impl Future<Output = F::Output> {
-    work.in_current_span().with_current_context()
+    Owner::current().scope(work.in_current_span().with_current_context())
 }
 
 /// Whether the current work belongs to a sampled trace. Code that creates a span checks this first:

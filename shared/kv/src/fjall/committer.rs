@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fjall::PersistMode;
-use tokio::sync::mpsc;
 
 use super::backpressure::{self, KeyspaceSet};
+use super::commit_queue::CommitQueue;
 use super::delayed::{DelayedChange, DelayedChanges};
 use super::failure;
 use super::group::{self, Admission, Group, GroupOutcome, PendingChange, answer};
@@ -30,9 +30,6 @@ use super::shared::EngineState;
 use super::stats::GroupWrite;
 use super::version_floor::FlooredVersions;
 use crate::CommitError;
-
-/// Changes that may wait for the committer; more are rejected.
-pub(super) const QUEUE_MAX: usize = 4_096;
 
 /// The key of the heartbeat in every keyspace. Kind 0 belongs to no keyspace, so no read or scan
 /// of a service is ever routed to it.
@@ -83,34 +80,24 @@ impl Committer {
     }
 
     /// Runs until every sender of the queue was dropped and nothing waits any more.
-    pub(super) fn run(mut self, mut queue: mpsc::Receiver<PendingChange>) {
+    pub(super) fn run(mut self, mut queue: CommitQueue) {
         let _stop = StopOnPanic(Arc::clone(&self.shared));
-        loop {
-            let first = if self.delayed.is_empty() {
-                match queue.blocking_recv() {
-                    Some(change) => Some(change),
-                    None => break,
-                }
-            } else {
-                queue.try_recv().ok()
-            };
-            self.take_group(first, &mut queue);
+        // While changes are delayed, their time must not depend on others that come.
+        while !self.delayed.is_empty() || queue.wait() {
+            self.take_group(&mut queue);
         }
         self.store_versions();
     }
 
-    fn take_group(
-        &mut self,
-        first: Option<PendingChange>,
-        queue: &mut mpsc::Receiver<PendingChange>,
-    ) {
+    fn take_group(&mut self, queue: &mut CommitQueue) {
         if let Err(error) = self.shared.check_running() {
-            for change in first.into_iter().chain(self.delayed.drain()) {
+            let queued = std::iter::from_fn(|| queue.next().map(|(_, change)| change));
+            for change in queued.chain(self.delayed.drain()) {
                 answer(change.answer, Err(error.clone()));
             }
             return;
         }
-        let mut group = self.gather(first, queue);
+        let mut group = self.gather(queue);
         if group.is_idle() {
             if !self.delayed.is_empty() {
                 pause();
@@ -136,12 +123,8 @@ impl Committer {
         }
     }
 
-    /// Decides what waited, the first change and what is queued behind it, as far as it fits in a group.
-    fn gather(
-        &mut self,
-        first: Option<PendingChange>,
-        queue: &mut mpsc::Receiver<PendingChange>,
-    ) -> Group {
+    /// Decides what waited and what is queued, in turns by owner, as far as it fits in a group.
+    fn gather(&mut self, queue: &mut CommitQueue) -> Group {
         let pressed = (self.gate)(&self.shared);
         let mut group = Group::new(self.written, pressed);
         for late in self.delayed.expired() {
@@ -156,12 +139,11 @@ impl Committer {
         for DelayedChange { change, since, .. } in ready {
             self.admit(change, since, &mut group);
         }
-        if let Some(first) = first {
-            self.admit(first, Instant::now(), &mut group);
-        }
         while !group.is_full() {
-            let Ok(change) = queue.try_recv() else { break };
+            let Some((owner, change)) = queue.next() else { break };
+            let before = group.bytes();
             self.admit(change, Instant::now(), &mut group);
+            queue.charge(owner, group.bytes().saturating_sub(before));
         }
         if let Some(waited) = self.delayed.stall_ended() {
             self.shared.counters.stalled(waited);

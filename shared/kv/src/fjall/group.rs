@@ -99,6 +99,11 @@ impl Group {
         self.waiting.iter().filter(|waiting| waiting.wrote).count()
     }
 
+    /// What was written, before merging.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// How many entries the writes make obsolete.
     pub(super) fn obsoletes(&self) -> u64 {
         self.obsoletes

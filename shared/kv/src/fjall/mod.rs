@@ -10,6 +10,7 @@
 
 mod backpressure;
 mod clean_shutdown;
+mod commit_queue;
 mod committer;
 mod compact;
 mod compactions;
@@ -48,7 +49,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::oneshot;
 
 pub use self::compact::{CompactedKeyspace, compact};
 pub use self::disk_space::{DiskSpace, SpaceClaim};
@@ -63,7 +64,8 @@ pub use self::point::{CommitPoint, PointHook};
 pub use self::repair::{JournalLoss, RepairDone, RepairPlan};
 pub use self::stats::{EngineStats, GroupWrite};
 
-use self::committer::{Committer, QUEUE_MAX};
+use self::commit_queue::{CommitSender, commit_queue};
+use self::committer::Committer;
 use self::group::PendingChange;
 use self::housekeeping::Housekeeper;
 use self::read_cache::CachedReads;
@@ -72,6 +74,7 @@ use self::shared::EngineState;
 use self::snapshot::{FjallSnapshot, LONG_SCANS_MAX};
 use crate::limits::Limits;
 use crate::time::Ticks;
+use crate::turns::{Owner, Turns};
 use crate::{
     Change, CommitError, Durability, Engine, EngineError, EngineStatus, Snapshot, Span, Version,
 };
@@ -80,9 +83,9 @@ use crate::{
 /// unlocks the directory once the last snapshot was dropped too.
 pub struct FjallEngine {
     shared: Arc<EngineState>,
-    long_scans: Arc<Semaphore>,
+    long_scans: Turns,
     /// `None` only while it is dropped, as are those of the other threads.
-    jobs: Option<mpsc::Sender<PendingChange>>,
+    jobs: Option<CommitSender>,
     housekeeping: Option<std::sync::mpsc::Sender<()>>,
     reclaim: Option<std::sync::mpsc::Sender<()>>,
     threads: Vec<JoinHandle<()>>,
@@ -100,11 +103,11 @@ impl FjallEngine {
         let FjallOptions { path, tick, .. } = options;
         let mut housekeeper = Housekeeper { shared: Arc::clone(&shared), tick, drain: None };
         housekeeper.begin();
-        let (jobs, queue) = mpsc::channel(QUEUE_MAX);
+        let (jobs, queue) = commit_queue();
         let (housekeeping, stop) = std::sync::mpsc::channel();
         let (reclaim, stop_reclaim) = std::sync::mpsc::channel();
         let mut engine = Self {
-            long_scans: Arc::new(Semaphore::new(LONG_SCANS_MAX)),
+            long_scans: Turns::new(LONG_SCANS_MAX, LONG_SCANS_MAX - 1),
             jobs: Some(jobs),
             housekeeping: Some(housekeeping),
             reclaim: Some(reclaim),
@@ -136,7 +139,7 @@ impl FjallEngine {
     #[must_use]
     pub fn stats(&self) -> EngineStats {
         let to_u64 = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-        let waiting = self.jobs.as_ref().map_or(0, |jobs| jobs.max_capacity() - jobs.capacity());
+        let waiting = self.jobs.as_ref().map_or(0, CommitSender::waiting);
         let database = &self.shared.database;
         let (mut hits, mut misses) = (0, 0);
         for tree in &self.shared.trees {
@@ -162,7 +165,7 @@ impl FjallEngine {
 #[async_trait]
 impl Engine for FjallEngine {
     async fn snapshot(&self) -> Result<Box<dyn Snapshot>, EngineError> {
-        let long_scans = Arc::clone(&self.long_scans);
+        let long_scans = self.long_scans.clone();
         Ok(Box::new(FjallSnapshot::new(Arc::clone(&self.shared), long_scans)))
     }
 
@@ -173,11 +176,12 @@ impl Engine for FjallEngine {
         let cached = CachedReads::read(change.spec.reads.keys(), &self.shared);
         let (answer, outcome) = oneshot::channel();
         let jobs = self.jobs.as_ref().expect("the queue is open until the engine is dropped");
-        if let Err(rejected) =
-            jobs.try_send(PendingChange { change, cached, now: self.now(), answer })
-        {
-            return Err(self.rejection(&rejected));
-        }
+        let pending = PendingChange { change, cached, now: self.now(), answer };
+        jobs.send(Owner::current(), pending).inspect_err(|rejected| {
+            if matches!(rejected, CommitError::Busy { .. }) {
+                self.shared.counters.shed();
+            }
+        })?;
         outcome.await.unwrap_or_else(|_| {
             Err(CommitError::Unknown { reason: "the commit thread ended".into() })
         })
@@ -222,20 +226,6 @@ impl Engine for FjallEngine {
             reserve_bytes: Some(self.shared.space.reserve_bytes()),
             is_space_short: self.shared.space.is_short(),
             clock_offset_ms: self.shared.clock.offset_ms(),
-        }
-    }
-}
-
-impl FjallEngine {
-    fn rejection(&self, rejected: &mpsc::error::TrySendError<PendingChange>) -> CommitError {
-        match rejected {
-            mpsc::error::TrySendError::Full(_) => {
-                self.shared.counters.shed();
-                CommitError::Busy { reason: "too many changes wait to be written".into() }
-            }
-            mpsc::error::TrySendError::Closed(_) => {
-                CommitError::Stopped { reason: "the commit thread ended".into() }
-            }
         }
     }
 }

@@ -4,25 +4,25 @@
 //! at its newest state; so every read of a service goes through here. Point reads run on the
 //! calling thread: a cached one takes microseconds, less than a hand-over to another thread. A
 //! scan starts there too, and moves to the blocking pool when it turns out long, or at once where
-//! so much was deleted or overwritten that the next row may be far. Few scans are there at a time,
-//! so that they cannot take every core from point reads.
+//! so much was deleted or overwritten that the next row may be far. Few long scans are there at a time,
+//! so that they cannot take every core from point reads, and they are there in turns by owner.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use fjall::Readable as _;
-use tokio::sync::Semaphore;
 
 use super::read_epochs::EpochGuard;
 use super::shared::{EngineState, read_failed};
 use crate::keyspace::unknown_keyspace;
+use crate::turns::Turns;
 use crate::{Direction, EngineError, Entry, Scan, ScanLimit, Snapshot, Span};
 
 /// What a scan may read on the calling thread.
 const INLINE: ScanLimit = ScanLimit { rows: 500, bytes: 512 * 1024 };
 
-/// Long scans that run at a time.
+/// Long scans that run at a time. One owner has at most all but one: a scan over what was deleted may take seconds.
 pub(super) const LONG_SCANS_MAX: usize = 4;
 
 pub(super) struct FjallSnapshot {
@@ -31,11 +31,11 @@ pub(super) struct FjallSnapshot {
     /// Dropped after the view: what it shows is kept until then.
     reading: EpochGuard,
     shared: Arc<EngineState>,
-    long_scans: Arc<Semaphore>,
+    long_scans: Turns,
 }
 
 impl FjallSnapshot {
-    pub(super) fn new(shared: Arc<EngineState>, long_scans: Arc<Semaphore>) -> Self {
+    pub(super) fn new(shared: Arc<EngineState>, long_scans: Turns) -> Self {
         let reading = shared.reads.enter();
         Self { view: shared.database.snapshot(), reading, shared, long_scans }
     }
@@ -78,11 +78,11 @@ impl Snapshot for FjallSnapshot {
                 return Ok(cursor.finish());
             }
         }
-        let permit = Arc::clone(&self.long_scans).acquire_owned().await;
+        let turn = self.long_scans.take().await;
         let shared = Arc::clone(&self.shared);
         let rest = tokio::task::spawn_blocking(move || {
             let outcome = cursor.read(limit).map(|()| cursor.finish());
-            drop((shared, permit));
+            drop((shared, turn));
             outcome
         });
         rest.await.unwrap_or_else(|_| {

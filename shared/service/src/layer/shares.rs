@@ -19,6 +19,7 @@ use std::{
 };
 
 use http::HeaderValue;
+use trestle_kv::turns::Owner;
 
 use super::{Request, admission::NO_WAIT};
 use crate::{
@@ -65,6 +66,12 @@ impl Holder {
     #[must_use]
     pub fn account(name: &str, peer: PeerKey) -> Self {
         Self { whole: hashed(("account", name)), part: Some(hashed((name, peer))) }
+    }
+
+    /// Who takes turns in the store.
+    #[must_use]
+    pub fn owner(self) -> Owner {
+        Owner::numbered(self.whole)
     }
 }
 

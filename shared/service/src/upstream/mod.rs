@@ -1,6 +1,9 @@
 //! Upstreams: a service in this process, or behind a few connections to another. Only this type
 //! distinguishes them.
 //!
+//! In this process a call is work of its account, or of its peer where it has none: what costs the store much it does in
+//! turns with the others.
+//!
 //! Both variants are the same service of calls; bodies and trailers pass untouched. To another process
 //! a call is sent with its headers, which have caller and request id; the deadline becomes the rest of
 //! it, the trace context that of the client span.
@@ -32,7 +35,7 @@ use std::{
 
 use tower::Service;
 
-use crate::layer::{CallService, Request, Response, ResponseFuture};
+use crate::layer::{CallService, Request, Response, ResponseFuture, shares::CallHolder};
 
 pub use self::{
     endpoint::{Endpoint, EndpointError},
@@ -75,8 +78,54 @@ impl Service<Request> for Upstream {
 
     fn call(&mut self, request: Request) -> ResponseFuture {
         match self {
-            Self::Local(service) => service.call(request),
+            Self::Local(service) => {
+                let owner = CallHolder::of(request.extensions()).holder().owner();
+                Box::pin(owner.scope(service.call(request)))
+            }
             Self::Remote(remote) => remote.send(request),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tonic::body::Body;
+    use trestle_kv::turns::Owner;
+
+    use super::*;
+    use crate::{layer::shares::Holder, response_stream};
+
+    /// The owner of the tasks of a call: of the handler, and of the stream that it spawns.
+    async fn owners(account: Option<&str>) -> [Owner; 2] {
+        let (seen, mut owners) = tokio::sync::mpsc::unbounded_channel();
+        let handler = tower::service_fn(move |_: Request| {
+            let seen = seen.clone();
+            async move {
+                seen.send(Owner::current()).unwrap();
+                let _responses = response_stream::spawn::<(), _>(|_| async move {
+                    seen.send(Owner::current()).unwrap();
+                    Ok(())
+                });
+                Ok(Response::new(Body::empty()))
+            }
+        });
+        let mut request = Request::new(Body::empty());
+        if let Some(account) = account {
+            let holder = CallHolder::of(request.extensions());
+            request.extensions_mut().insert(holder);
+            CallHolder::authenticated(&mut request, account).unwrap();
+        }
+        let Ok(_response) = Upstream::local(handler).call(request).await;
+        [owners.recv().await.unwrap(), owners.recv().await.unwrap()]
+    }
+
+    #[tokio::test]
+    async fn the_tasks_of_a_call_take_turns_for_its_account() {
+        let [one, two] = [owners(Some("one")).await, owners(Some("two")).await];
+        assert_eq!(one, [Holder::account_alone("one").owner(); 2]);
+        assert_eq!(two, [Holder::account_alone("two").owner(); 2]);
+        let peer = owners(None).await;
+        assert_eq!(peer[0], peer[1]);
+        assert!(![Owner::PROCESS, one[0], two[0]].contains(&peer[0]), "{peer:?}");
     }
 }

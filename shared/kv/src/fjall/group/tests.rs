@@ -4,10 +4,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::*;
+use crate::fjall::commit_queue::commit_queue;
 use crate::fjall::committer::{Committer, HEARTBEAT_KEY};
 use crate::fjall::open::open;
 use crate::fjall::options::FjallOptions;
 use crate::time::Ticks;
+use crate::turns::Owner;
 use crate::{ChangeSpec, Domain, DomainRef, Keyspace};
 
 /// How long a change may wait here where a test waits for its rejection.
@@ -142,12 +144,12 @@ fn writes_a_heartbeat_to_every_keyspace_with_the_next_group_once_a_tick() {
         shared.trees.iter().map(|tree| heartbeat(tree).map(|value| value[7])).collect()
     };
     let commit = {
-        let (queue, jobs) = tokio::sync::mpsc::channel(8);
+        let (queue, jobs) = commit_queue();
         let committer = Committer::new(Arc::clone(&shared));
         std::thread::spawn(move || committer.run(jobs));
         move || {
             let (job, waiter) = job(&[], vec![put("k", "1")]);
-            queue.blocking_send(job).unwrap();
+            queue.send(Owner::PROCESS, job).unwrap();
             waiter.blocking_recv().unwrap().unwrap();
         }
     };
@@ -172,13 +174,13 @@ fn a_keyspace_that_takes_no_writes_delays_its_changes_and_no_others() {
         _ => KeyspaceSet::default().with(0),
     };
     shared.buffered_bytes.store(1, Relaxed);
-    let (queue, jobs) = tokio::sync::mpsc::channel(8);
+    let (queue, jobs) = commit_queue();
     let (pressed, mut pressed_waiter) = job(&[], vec![put("a", "1")]);
     let other = Write::Put { key: Bytes::from_static(b"\x02b"), value: "1".into() };
     let (free, free_waiter) = job(&[], vec![other]);
     let (reads, reads_waiter) = job(&["a"], vec![]);
     for change in [pressed, free, reads] {
-        queue.blocking_send(change).unwrap();
+        queue.send(Owner::PROCESS, change).unwrap();
     }
     drop(queue);
 
@@ -202,9 +204,9 @@ fn a_change_that_waits_too_long_for_its_keyspace_is_rejected_as_busy() {
     let directory = tempfile::tempdir().unwrap();
     let shared = Arc::new(shared(&directory));
     let first_is_pressed = |_: &EngineState| KeyspaceSet::default().with(0);
-    let (queue, jobs) = tokio::sync::mpsc::channel(8);
+    let (queue, jobs) = commit_queue();
     let (change, waiter) = job(&[], vec![put("a", "1")]);
-    queue.blocking_send(change).unwrap();
+    queue.send(Owner::PROCESS, change).unwrap();
     drop(queue);
 
     let committer = Committer::with_gate(Arc::clone(&shared), first_is_pressed, REJECTED_AFTER);
@@ -229,9 +231,9 @@ fn a_change_that_waits_too_long_for_space_is_rejected_as_one_without() {
     };
     let shared = Arc::new(open(&options).unwrap());
     shared.measure_space();
-    let (queue, jobs) = tokio::sync::mpsc::channel(8);
+    let (queue, jobs) = commit_queue();
     let (change, waiter) = job(&[], vec![put("a", "1")]);
-    queue.blocking_send(change).unwrap();
+    queue.send(Owner::PROCESS, change).unwrap();
     drop(queue);
 
     let none_is_pressed = |_: &EngineState| KeyspaceSet::default();
@@ -249,9 +251,9 @@ fn a_commit_thread_that_panics_stops_the_engine() {
     let shared = Arc::new(shared(&directory));
     let broken =
         |_: &EngineState| -> KeyspaceSet { unreachable!("this panic is part of the test") };
-    let (queue, jobs) = tokio::sync::mpsc::channel(8);
+    let (queue, jobs) = commit_queue();
     let (job, waiter) = job(&[], vec![put("a", "1")]);
-    queue.blocking_send(job).unwrap();
+    queue.send(Owner::PROCESS, job).unwrap();
 
     let committer = Committer::with_gate(Arc::clone(&shared), broken, REJECTED_AFTER);
     let ended = std::thread::spawn(move || committer.run(jobs)).join();
@@ -306,4 +308,41 @@ fn a_row_that_groups_keep_writing_is_not_read_again() {
     assert_eq!(decide(&mut recent, &again), None, "read by the request again, and stale");
     write(&mut recent, 5, b"5");
     assert_eq!(decide(&mut recent, &again).as_deref(), Some(&b"5"[..]));
+}
+
+#[test]
+fn a_small_change_waits_for_one_large_change_of_another_owner_at_most() {
+    let directory = tempfile::tempdir().unwrap();
+    let shared = Arc::new(shared(&directory));
+    let (one, two) = (Owner::numbered(1), Owner::numbered(2));
+    let (queue, jobs) = commit_queue();
+    let large = Bytes::from(vec![7; BYTES_MAX]);
+    let larges: Vec<Waiter> = (0..8)
+        .map(|number| {
+            let put = Write::Put { key: key(&format!("large{number}")), value: large.clone() };
+            let (change, waiter) = job(&[], vec![put]);
+            queue.send(one, change).unwrap();
+            waiter
+        })
+        .collect();
+    let smalls: Vec<Waiter> = (0..8)
+        .map(|_| {
+            let (change, waiter) = job(&[], vec![put("small", "1")]);
+            queue.send(two, change).unwrap();
+            waiter
+        })
+        .collect();
+    assert_eq!(queue.waiting(), 16);
+
+    let committer = Committer::new(Arc::clone(&shared));
+    let ended = std::thread::spawn(move || committer.run(jobs));
+    let version = |waiter: Waiter| waiter.blocking_recv().unwrap().unwrap();
+    let larges: Vec<Version> = larges.into_iter().map(version).collect();
+    let smalls: Vec<Version> = smalls.into_iter().map(version).collect();
+
+    assert_eq!(queue.waiting(), 0);
+    drop(queue);
+    ended.join().unwrap();
+    assert!(larges.is_sorted() && smalls.is_sorted(), "each owner's keep their order");
+    assert!(larges[0] < smalls[0] && smalls[7] < larges[1], "{larges:?} {smalls:?}");
 }
