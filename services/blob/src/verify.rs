@@ -89,7 +89,7 @@ impl Blobs {
         let (mut bytes, mut state) = (0, None);
         let read = match keys::kind_of(&row) {
             Some(BlobRow::Staging) => {
-                self.verify_staged(&*snapshot, &blob, &entry, &mut bytes).await
+                self.verify_staged(snapshot, &blob, &entry, &mut bytes).await
             }
             _ => self.verify_state(snapshot, &blob, (&entry, &mut state), &mut bytes).await,
         };
@@ -123,14 +123,17 @@ impl Blobs {
 
     async fn verify_staged(
         &self,
-        snapshot: &dyn Snapshot,
+        snapshot: Arc<dyn Snapshot>,
         blob: &BlobKey,
         entry: &Entry,
         bytes: &mut u64,
     ) -> Result<(), BlobError> {
         let staging = Staging::decode(&entry.value)?;
         let mut first = None;
-        for block in staged(snapshot, blob, staging.generation).await? {
+        let blocks = staged(&*snapshot, blob, staging.generation).await?;
+        // Their objects take long to read, and what is removed meanwhile is found by the row.
+        drop(snapshot);
+        for block in blocks {
             for (extent, range) in pieces_of_part(block.part, 0..block.part.size) {
                 match self.objects.read(extent, range).await {
                     Ok(Some(piece)) => *bytes += piece.len() as u64,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use trestle_kv::{Entry, ScanLimit, Snapshot, Span, after_key};
+use trestle_kv::{EngineError, Entry, ScanLimit, Snapshot, Span, after_key};
 use trestle_service::{
     limits::{PAGE_SCANNED_MAX, PAGE_TIME_MAX},
     page, quota,
@@ -110,7 +110,14 @@ impl PageBuilder<'_> {
     ) -> Result<Option<Bytes>, TableError> {
         let started = Instant::now();
         while !span.is_empty() {
-            let scan = snapshot.scan(&span, self.chunk()).await?;
+            let scan = match snapshot.scan(&span, self.chunk()).await {
+                Ok(scan) => scan,
+                // The rest is a page of its own, of another instant as every page.
+                Err(EngineError::SnapshotEnded { .. }) if self.page.cost.scanned > 0 => {
+                    return Ok(Some(span.start));
+                }
+                Err(error) => return Err(error.into()),
+            };
             let mut slice = Instant::now();
             for (index, entry) in scan.entries.iter().enumerate() {
                 if self.is_full() || !self.add(entry)? {

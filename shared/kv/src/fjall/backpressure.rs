@@ -52,6 +52,11 @@ pub(super) fn pressed(shared: &EngineState) -> KeyspaceSet {
     lagging.fold(over, |set, (index, _)| set.with(index))
 }
 
+/// Whether a keyspace takes no writes now.
+pub(super) fn is_pressed(shared: &EngineState) -> bool {
+    pressed(shared) != KeyspaceSet::default()
+}
+
 /// Bytes of the memtables of a keyspace, with those that are flushed and not released yet.
 pub(super) fn buffered_bytes(tree: &Tree) -> u64 {
     tree.handle.tree.version_memtable_size_sum()

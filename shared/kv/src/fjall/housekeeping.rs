@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use fjall::{AbstractTree as _, PersistMode};
 
+use super::backpressure;
 use super::failure;
 use super::guard::DRAINED_BYTES;
 use super::options::SyncPolicy;
@@ -18,6 +19,9 @@ use super::shared::{EngineState, Tree, not_now};
 const RELIEVES_EVERY: Duration = Duration::from_millis(100);
 /// How long snapshots are waited for, to release what they may need.
 const SNAPSHOTS_WITHIN: Duration = Duration::from_millis(50);
+/// How long a snapshot may be open while writes wait for what it holds. A page is read in less, and they wait for up to
+/// ten seconds.
+const SNAPSHOT_TIME: Duration = Duration::from_secs(2);
 
 /// The files that a compaction replaced are deleted by then, also on a busy machine.
 const FILES_WITHIN: Duration = Duration::from_secs(1);
@@ -124,12 +128,23 @@ impl Housekeeper {
         self.drain = Some(Drain { free_bytes, moved, ..drain });
     }
 
+    /// Ends the snapshots that writes wait for.
+    fn end_snapshots(&self) {
+        let ended = self.shared.views.end_older_than(SNAPSHOT_TIME);
+        if ended > 0 {
+            tracing::debug!(ended, "snapshots were ended, since writes waited for memory");
+            self.shared.release_files(SNAPSHOTS_WITHIN);
+        }
+    }
+
     /// Keeps memory within its bounds: releases what was flushed, and flushes what is big.
     fn relieve(&self) {
         if self.shared.stopped().is_some() {
             return;
         }
-        self.shared.release_files(SNAPSHOTS_WITHIN);
+        if !self.shared.release_files(SNAPSHOTS_WITHIN) && backpressure::is_pressed(&self.shared) {
+            self.end_snapshots();
+        }
         let buffered_bytes = self.shared.measure_buffered();
         if !self.shared.space.fits_flush(buffered_bytes) {
             return;

@@ -30,6 +30,7 @@ mod last_durability;
 mod manifest;
 mod obsoletes;
 mod open;
+mod open_views;
 mod options;
 mod point;
 mod read_cache;

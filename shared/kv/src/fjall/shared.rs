@@ -19,6 +19,7 @@ use super::clean_shutdown::CleanShutdown;
 use super::compactions;
 use super::guard::{Room, SpaceGuard};
 use super::hot_rows::HotKeys;
+use super::open_views::OpenViews;
 use super::options::{GroupObserver, SpaceProbe, SyncObserver, SyncPolicy};
 use super::point::{CommitPoint, PointHook};
 use super::read_epochs::ReadEpochs;
@@ -61,6 +62,7 @@ pub(super) struct EngineState {
     /// Bytes in memtables when a group was last formed, with those that are flushed and not released yet.
     pub(super) buffered_bytes: AtomicU64,
     pub(super) reads: Arc<ReadEpochs>,
+    pub(super) views: OpenViews,
     pub(super) counters: Counters,
     pub(super) on_group: GroupObserver,
     pub(super) on_sync: SyncObserver,
@@ -117,6 +119,7 @@ impl EngineState {
             memtable_bytes: parts.memtable_bytes,
             buffered_bytes: AtomicU64::new(0),
             reads: Arc::default(),
+            views: OpenViews::default(),
             counters: Counters::default(),
             on_group: parts.on_group,
             on_sync: parts.on_sync,
@@ -209,17 +212,18 @@ impl EngineState {
     }
 
     /// Removes files and memtables that were replaced and that no snapshot needs any more. Those of snapshots that stay
-    /// open for `within` are left to the next call.
-    pub(super) fn release_files(&self, within: Duration) {
+    /// open for `within` are left to the next call; false if there are any.
+    pub(super) fn release_files(&self, within: Duration) -> bool {
         if self.trees.iter().all(|tree| !compactions::has_replaced(tree)) {
-            return;
+            return true;
         }
-        let Some(watermark) = self.watermark(within) else { return };
+        let Some(watermark) = self.watermark(within) else { return false };
         for tree in &self.trees {
             if let Err(error) = compactions::release_files(tree, watermark) {
                 not_now(&error, "replaced files cannot be removed now");
             }
         }
+        true
     }
 
     /// The number of a group that was committed; everything it wrote can be read from here on.

@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use fjall::Readable as _;
 
+use super::open_views::OpenView;
 use super::read_epochs::EpochGuard;
 use super::shared::{EngineState, read_failed};
 use crate::keyspace::unknown_keyspace;
@@ -25,11 +26,12 @@ const INLINE: ScanLimit = ScanLimit { rows: 500, bytes: 512 * 1024 };
 /// Long scans that run at a time. One owner has at most all but one: a scan over what was deleted may take seconds.
 pub(super) const LONG_SCANS_MAX: usize = 4;
 
+/// Rows between two looks whether the snapshot was ended.
+const CHECKED_ROWS: usize = 256;
+
 pub(super) struct FjallSnapshot {
     // Before `shared`: a reader is released before the database closes.
-    view: fjall::Snapshot,
-    /// Dropped after the view: what it shows is kept until then.
-    reading: EpochGuard,
+    view: Arc<OpenView>,
     shared: Arc<EngineState>,
     long_scans: Turns,
 }
@@ -37,19 +39,23 @@ pub(super) struct FjallSnapshot {
 impl FjallSnapshot {
     pub(super) fn new(shared: Arc<EngineState>, long_scans: Turns) -> Self {
         let reading = shared.reads.enter();
-        Self { view: shared.database.snapshot(), reading, shared, long_scans }
+        let view = shared.views.add(shared.database.snapshot(), reading);
+        Self { view, shared, long_scans }
     }
 
     fn open(&self, span: &Span) -> Result<ScanCursor, EngineError> {
         let index = self.shared.keyspaces.index_of_span(span)?;
         let tree = self.shared.trees.get(index).ok_or_else(|| unknown_keyspace(&span.start))?;
         let range = span.start.as_ref()..span.end.as_ref();
-        Ok(ScanCursor {
-            rows: self.view.range(&tree.handle, range),
-            _reading: self.reading.clone(),
-            direction: span.direction,
-            scan: Scan { entries: Vec::new(), more: true },
-            bytes: 0,
+        self.view.read(|view, reading| {
+            Ok(ScanCursor {
+                rows: view.range(&tree.handle, range),
+                _reading: reading.clone(),
+                view: Arc::clone(&self.view),
+                direction: span.direction,
+                scan: Scan { entries: Vec::new(), more: true },
+                bytes: 0,
+            })
         })
     }
 }
@@ -58,7 +64,9 @@ impl FjallSnapshot {
 impl Snapshot for FjallSnapshot {
     async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
         let tree = self.shared.tree(key).ok_or_else(|| unknown_keyspace(key))?;
-        let value = self.view.get(&tree.handle, key).map_err(|error| read_failed(&error))?;
+        let value = self
+            .view
+            .read(|view, _| view.get(&tree.handle, key).map_err(|error| read_failed(&error)))?;
         Ok(value.map(Bytes::from))
     }
 
@@ -94,8 +102,9 @@ impl Snapshot for FjallSnapshot {
 /// A scan under way.
 struct ScanCursor {
     rows: fjall::Iter,
-    /// The caller may drop the snapshot while a scan goes on.
+    /// The caller may drop the snapshot while a scan goes on, or the engine end it.
     _reading: EpochGuard,
+    view: Arc<OpenView>,
     direction: Direction,
     /// `more` is true until the range ends.
     scan: Scan,
@@ -113,6 +122,9 @@ impl ScanCursor {
             let (key, value) = row.into_inner().map_err(|error| read_failed(&error))?;
             self.bytes = self.bytes.saturating_add(key.len()).saturating_add(value.len());
             self.scan.entries.push(Entry { key: key.into(), value: value.into() });
+            if self.scan.entries.len() % CHECKED_ROWS == 0 {
+                self.view.check()?;
+            }
             if self.reached(limit) {
                 return Ok(());
             }

@@ -10,7 +10,7 @@ use trestle_kv::{
     Writes,
 };
 
-use crate::world::{NO_LIMIT, commit, everything, key, open, options, put};
+use crate::world::{NO_LIMIT, commit, everything, key, noise, open, options, put};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_that_wait_together_are_written_together() {
@@ -130,4 +130,31 @@ async fn kinds_without_a_keyspace_and_spans_across_keyspaces_are_errors() {
         assert!(matches!(outcome, Err(EngineError::Rejected { .. })), "{span:?}");
     }
     assert!(view.scan(&Span::prefix(&[0xFF]), NO_LIMIT).await.is_ok());
+}
+
+#[tokio::test]
+async fn writes_go_on_beside_a_snapshot_that_stays_open() {
+    const VALUES: u64 = 48;
+    let directory = tempfile::tempdir().unwrap();
+    let options = FjallOptions { write_buffer_bytes: 8 * 1024 * 1024, ..options(directory.path()) };
+    let engine = FjallEngine::open(options).unwrap();
+    commit(&engine, vec![put(key("before"), "value")]).await.unwrap();
+    let held = engine.snapshot().await.unwrap();
+    assert_eq!(held.get(&key("before")).await.unwrap(), Some("value".into()));
+
+    for number in 0..VALUES {
+        let value = noise(number, 1024 * 1024);
+        commit(&engine, vec![put(key(format!("{number}")), value)]).await.unwrap();
+    }
+
+    let ended = [
+        held.get(&key("before")).await.map(|_| ()),
+        held.scan(&Span::prefix(&[1]), NO_LIMIT).await.map(|_| ()),
+    ];
+    for ended in ended {
+        assert!(matches!(ended, Err(EngineError::SnapshotEnded { .. })), "{ended:?}");
+    }
+    let view = engine.snapshot().await.unwrap();
+    assert_eq!(view.get(&key("before")).await.unwrap(), Some("value".into()));
+    assert_eq!(engine.stats().shed, 0);
 }

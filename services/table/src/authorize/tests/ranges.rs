@@ -5,11 +5,15 @@ use std::sync::Arc;
 
 use proptest::{collection::vec, option, prelude::*};
 use tokio::runtime::Builder;
-use trestle_kv::{ManualClock, MemoryEngine, Writes};
+use trestle_kv::{
+    EngineError, ManualClock, MemoryEngine, Writes,
+    faulty::{FaultRates, FaultyEngine},
+};
 
 use super::*;
 use crate::{
     entity::{Entity, samples},
+    error::TableError,
     keys::{self, TableId, TableRecord},
     query::Filter,
     read::{EntityReader, PageLimit, PlannedQuery, QueryRequest},
@@ -84,6 +88,11 @@ fn limited_to(range: &KeyRange) -> EntityAccess {
 
 /// A reader of a store whose table `orders` has these entities.
 async fn reader_of(keys: &[EntityKey]) -> EntityReader {
+    reader_with(keys, FaultRates::default()).await
+}
+
+/// The same where the store fails now and then.
+async fn reader_with(keys: &[EntityKey], rates: FaultRates) -> EntityReader {
     let clock = Arc::new(ManualClock::new(now()));
     let engine = Arc::new(MemoryEngine::with_clock(keys::KEYSPACES, clock.clone()));
     let (id, name) = (TableId(7), table("orders"));
@@ -96,6 +105,7 @@ async fn reader_of(keys: &[EntityKey]) -> EntityReader {
         writes.put(keys::entity(id, key), stored);
     }
     crate::samples::commit(&*engine, writes).await;
+    let engine = Arc::new(FaultyEngine::new(engine, 1, rates));
     EntityReader::new(engine, clock, Arc::new(Throttle::unlimited()))
 }
 
@@ -186,4 +196,34 @@ proptest! {
             Ok(())
         })?;
     }
+}
+
+#[tokio::test]
+async fn a_page_whose_snapshot_ends_has_what_was_read_and_the_next_continues() {
+    let keys: Vec<_> = (0..2_500).map(|row| key("p", &format!("{row:05}"))).collect();
+    let owner = EntityAccess::new(caller(Authority::Owner)).expect("entities");
+    let query = query(&owner, "RowKey ne '00007'");
+    let limit = PageLimit { entities: 10_000, bytes: 1024 * 1024 };
+    let mut pages = Vec::new();
+    for reads in 0..10 {
+        let rates = FaultRates { snapshot_reads_max: Some(reads), ..FaultRates::default() };
+        let reader = reader_with(&keys, rates).await;
+        let (mut token, mut found, mut count) = (String::new(), 0, 0);
+        loop {
+            let page = match reader.page(&query, &token, limit).await {
+                Ok(page) => page,
+                Err(TableError::Read(EngineError::SnapshotEnded { .. })) => break,
+                Err(error) => panic!("another error: {error}"),
+            };
+            (found, count) = (found + page.entities.len(), count + 1);
+            match page.next {
+                Some(next) => token = next,
+                None => break,
+            }
+        }
+        assert_eq!(found, if count == 0 { 0 } else { keys.len() - 1 }, "{reads} reads");
+        pages.push(count);
+    }
+    assert!(pages.starts_with(&[0]) && pages.ends_with(&[1]), "{pages:?}");
+    assert!(pages.contains(&3), "a page for each scan: {pages:?}");
 }
