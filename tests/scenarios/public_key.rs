@@ -8,7 +8,7 @@ use tonic::{Code, transport::Endpoint};
 use trestle_identity::{
     account::{AccountKey, DEVELOPMENT_KEY},
     shared_key::{Scheme, SignedRequest},
-    spec::{QUEUE, TABLE},
+    spec::{BLOB, QUEUE, TABLE},
 };
 use trestle_proto::service::v1::{Cors, CorsRule, ServiceProperties};
 use trestle_proto::table::v1::{
@@ -113,7 +113,11 @@ fn signed_by_acme(edge: &str, request: RestRequest) -> RestRequest {
     let (parts, _) = request.clone().to_http("localhost").into_parts();
     let (method, headers, scheme) = (parts.method.as_str(), &parts.headers, Scheme::Full);
     let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or_default());
-    let service = if edge == "azure_queue" { &QUEUE } else { &TABLE };
+    let service = match edge {
+        "azure_blob" => &BLOB,
+        "azure_queue" => &QUEUE,
+        _ => &TABLE,
+    };
     let signed = SignedRequest { service, scheme, method, headers, path, query };
     let signature = AccountKey::decode(KEY).unwrap().sign(&signed.string_to_sign("acme"));
     let credentials = format!("SharedKey acme:{}", STANDARD.encode(signature));
@@ -252,5 +256,29 @@ fn rejects_a_host_of_the_setting_with_a_port_or_a_scheme_at_start() {
         assert!(ended.code.is_some_and(|code| code != 0), "{host}: {ended:?}");
         assert!(ended.errors.contains("gateway.development_hosts"), "{host}: {ended:?}");
         assert_eq!(ended.output, "", "not ready");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_of_another_account_has_no_scripts_in_the_origin_of_the_development_account() {
+    const POLICY: &str = "content-security-policy";
+    for (settings, is_on) in [(&[ACME, ON][..], true), (&[ACME], false)] {
+        let server = Server::start(&["--ephemeral"], settings);
+        let address = server.address("azure_blob");
+        let send = async |account: &str, request: RestRequest| match account {
+            DEVELOPMENT => exchange(&address, request).await,
+            _ => exchange(&address, signed_by_acme("azure_blob", request)).await,
+        };
+        for account in ["acme", DEVELOPMENT].iter().take(if is_on { 2 } else { 1 }) {
+            let at = |method, path| RestRequest::blob(method, "/").at(&format!("/{account}{path}"));
+            let put = at("PUT", "/pages/a.html").with("x-ms-blob-type", "BlockBlob").body("<p>");
+            for create in [at("PUT", "/pages?restype=container"), put] {
+                assert_eq!(send(account, create).await.status, 201);
+            }
+            let page = send(account, at("GET", "/pages/a.html")).await;
+            assert_eq!((page.status, page.text()), (200, "<p>"));
+            let policy = if is_on && *account == "acme" { "sandbox" } else { "" };
+            assert_eq!(page.header(POLICY), policy, "{account}, public key: {is_on}");
+        }
     }
 }

@@ -72,6 +72,7 @@ impl<P: RestProtocol> Dispatch<P> {
     ) -> Result<Admitted, Fault> {
         let caller = auth::caller(head, P::SIGNATURES, &self.identity).map_err(Fault::from)?;
         let source = RequestSource {
+            method: &head.method,
             is_read,
             uri: &head.uri,
             headers: &head.headers,

@@ -10,7 +10,10 @@ use std::{
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use tonic::{Code, Status, body::Body};
 use tower::{Service, ServiceExt as _};
-use trestle_identity::{account::Accounts, public_key::AllowedPage};
+use trestle_identity::{
+    account::{Account, Accounts},
+    public_key::AllowedPage,
+};
 use trestle_service::{
     call_protocol::CallProtocol,
     clock::Clock,
@@ -23,6 +26,7 @@ use trestle_service::{
         short_circuit::ShortCircuitResponse,
         trace::REQUEST_ID_HEADER,
     },
+    name::AccountName,
     propagation::trace_headers,
 };
 
@@ -94,6 +98,17 @@ impl<P: RestProtocol> HttpEdge<P> {
 }
 
 impl<P: RestProtocol> EdgeState<P> {
+    /// Whether a page that is stored at an address has the origin of the development account, and not its account: its
+    /// scripts would read what is there with the public key. The website of an account has a host of its own.
+    fn may_reach_development(&self, head: &RequestHead) -> bool {
+        let public = || {
+            let accounts = self.accounts.now();
+            let account = accounts.get(AccountName::development().as_str());
+            account.is_some_and(Account::has_public_key)
+        };
+        !head.is_website && !head.account.is_development() && public()
+    }
+
     /// The request as the layers see it: a call of its gRPC method.
     fn call_of(&self, mut request: Request, head: Arc<RequestHead>) -> Request {
         let limit = timeout(&head);
@@ -305,6 +320,13 @@ impl<P: RestProtocol> Service<Request> for HttpEdge<P> {
             if !is_blob(&answer) {
                 let no_cache = HeaderValue::from_static("no-cache");
                 answer.headers_mut().entry(header::CACHE_CONTROL).or_insert(no_cache);
+            }
+            if let Some(head) = head
+                && is_blob(&answer)
+                && state.may_reach_development(head)
+            {
+                let sandbox = HeaderValue::from_static("sandbox");
+                answer.headers_mut().insert(header::CONTENT_SECURITY_POLICY, sandbox);
             }
             if is_http2 {
                 answer.headers_mut().insert(header::DATE, state.date());

@@ -5,7 +5,7 @@
 mod tests;
 
 use bytes::Bytes;
-use trestle_kv::{ScanLimit, Snapshot, Span, after_key};
+use trestle_kv::{ScanLimit, Snapshot, Span, after_key, turns::Pace};
 use trestle_service::{
     fault::{Fault, Reason, Violations},
     name::AccountName,
@@ -85,6 +85,7 @@ struct FindRun<'a> {
     page: FoundPage,
     bytes: usize,
     examined: usize,
+    pace: Pace,
 }
 
 impl Blobs {
@@ -106,9 +107,9 @@ impl Blobs {
             token => start_of(&position(token, identity)?)?,
         };
         let snapshot = self.engine.snapshot().await?;
-        let page = FoundPage::default();
-        let mut run =
-            FindRun { snapshot: &*snapshot, request, identity, page, bytes: 0, examined: 0 };
+        let (page, pace) = (FoundPage::default(), Pace::default());
+        let (snapshot, bytes, examined) = (&*snapshot, 0, 0);
+        let mut run = FindRun { snapshot, request, identity, page, bytes, examined, pace };
         let mut span = keys::containers(account, "");
         if let Some(only) = &request.container {
             let key = keys::container(account, only);
@@ -168,6 +169,7 @@ impl FindRun<'_> {
                     self.bytes += found.bytes();
                     self.page.blobs.push(found);
                 }
+                self.pace.step().await;
             }
             let Some(last) = scan.entries.last().filter(|_| scan.more) else { return Ok(false) };
             let next: Bytes = after_key(&last.key).into();

@@ -88,9 +88,7 @@ impl Blobs {
         }
         let (mut bytes, mut state) = (0, None);
         let read = match keys::kind_of(&row) {
-            Some(BlobRow::Staging) => {
-                self.verify_staged(snapshot, &blob, &entry, &mut bytes).await
-            }
+            Some(BlobRow::Staging) => self.verify_staged(snapshot, &blob, &entry, &mut bytes).await,
             _ => self.verify_state(snapshot, &blob, (&entry, &mut state), &mut bytes).await,
         };
         let error = read.err();

@@ -122,6 +122,7 @@ impl Middleware for Credentials {
         let call = Call { headers, peer: &peer, is_open, allows_plaintext_keys, path };
         let now = clock.now();
         let source = RequestSource {
+            method: request.method(),
             is_read: request.method().is_safe(),
             uri: request.uri(),
             headers: request.headers(),

@@ -12,8 +12,8 @@ use std::{
 };
 
 use http::{
-    HeaderMap, HeaderName, Uri,
-    header::{FORWARDED, HOST, ORIGIN, REFERER, VIA},
+    HeaderMap, HeaderName, Method, Uri,
+    header::{AUTHORIZATION, FORWARDED, HOST, ORIGIN, REFERER, VIA},
 };
 use trestle_service::{
     fault::{Reason, quoted},
@@ -46,6 +46,8 @@ pub struct PrivateHosts(Arc<[String]>);
 /// The parts of a request that distinguish a program from a page, and a private address from a public one.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestSource<'a> {
+    /// The method.
+    pub method: &'a Method,
     /// Whether it is a read, by a method that is safe.
     pub is_read: bool,
     /// The target; its authority is that of HTTP/2.
@@ -88,16 +90,25 @@ impl PrivateHosts {
             return Err(denied("origin", &text(headers, &ORIGIN), rule));
         }
         let site = text(headers, &FETCH_SITE);
-        if !matches!(site.as_str(), "cross-site" | "same-site") {
+        let may_be_page = match site.as_str() {
+            "cross-site" | "same-site" => true,
+            "" => source.may_be_unstated_page(),
+            _ => false,
+        };
+        // What a page reads is kept from its scripts, but may be a script itself.
+        if !may_be_page || is_read && self.is_of_private_page(headers) {
             return Ok(());
         }
-        let rule = match is_read {
-            false => "pages of other sites must not write",
-            // What it receives is kept from its scripts, but may be a script itself.
-            true if self.is_of_private_page(headers) => return Ok(()),
-            true => {
+        let rule = match (site.is_empty(), is_read) {
+            (false, false) => "pages of other sites must not write",
+            (false, true) => {
                 "a page of another site reads by a CORS rule of the account, or from a private \
                  host that it sends in Referer"
+            }
+            (true, _) => {
+                let rule = "a browser does not state at this host which page sends a request: \
+                            address the server as localhost, or send Authorization or x-ms-version";
+                return Err(denied("host", source.host().unwrap_or_default(), rule));
             }
         };
         Err(denied(FETCH_SITE.as_str(), &site, rule))
@@ -113,11 +124,10 @@ impl PrivateHosts {
     /// Whether a host with or without a port is private: one that no page of another machine can have.
     #[must_use]
     pub fn has(&self, host: &str) -> bool {
-        let Ok(authority) = host.parse::<http::uri::Authority>() else { return false };
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
-        let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+        let Some(host) = name_of(host) else { return false };
         if let Ok(address) = host.parse::<IpAddr>() {
-            return address.to_canonical().is_loopback() || self.lists(&host);
+            // As it is written: browsers take an IPv4 address within one of IPv6 for one of another machine.
+            return address.is_loopback() || self.lists(&host);
         }
         let is_label = !host.is_empty() && !host.contains(['.', ':']);
         is_label
@@ -139,6 +149,30 @@ impl<'a> RequestSource<'a> {
         };
         self.uri.authority().map(http::uri::Authority::as_str).or_else(header)
     }
+
+    /// Whether it may be of a page although it states none. Browsers state the site of a page to this machine only, by
+    /// the names that mean it everywhere (Fetch Metadata, of "potentially trustworthy" addresses), and an origin with
+    /// every method that is not safe. What a page cannot send without asking first is of a program.
+    fn may_be_unstated_page(&self) -> bool {
+        let is_stated = |host: &str| {
+            name_of(host).is_some_and(|host| match host.parse::<IpAddr>() {
+                Ok(address) => address.is_loopback(),
+                Err(_) => host == "localhost" || host.ends_with(".localhost"),
+            })
+        };
+        let is_of_program =
+            |name: &HeaderName| *name == AUTHORIZATION || name.as_str().starts_with("x-ms-");
+        self.method.is_safe()
+            && self.host().is_some_and(|host| !is_stated(host))
+            && !self.headers.keys().any(is_of_program)
+    }
+}
+
+/// A host without its port, in lower case.
+fn name_of(host: &str) -> Option<String> {
+    let authority = host.parse::<http::uri::Authority>().ok()?;
+    let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+    Some(host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase())
 }
 
 fn text(headers: &HeaderMap, name: &HeaderName) -> String {

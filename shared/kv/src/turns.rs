@@ -9,11 +9,25 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::thread::available_parallelism;
+use std::time::Duration;
 
 use foldhash::{HashMap, HashMapExt as _};
 use tokio::sync::oneshot;
 use tokio::task::futures::TaskLocalFuture;
+use tokio::time::Instant;
+
+/// How long work goes on before others get its thread.
+const SLICE: Duration = Duration::from_micros(500);
+/// Steps after which the time is read, which costs as much as a cheap step.
+const TIMED_STEPS: u32 = 8;
+
+/// Of the work of a process that takes longer than a slice.
+static LONG_WORK: LazyLock<Turns> = LazyLock::new(|| {
+    let threads = available_parallelism().map_or(2, Into::into);
+    Turns::new(threads, threads)
+});
 
 tokio::task_local! {
     static OWNER: Owner;
@@ -42,6 +56,39 @@ impl Owner {
     /// Sets the owner of a future. A task that it spawns has to be given the owner again.
     pub fn scope<F: Future>(self, work: F) -> TaskLocalFuture<Self, F> {
         OWNER.scope(self, work)
+    }
+}
+
+/// Work on the threads of all calls that may take long, such as a page of many rows. After a slice it lets others go on;
+/// what takes longer than one goes on in turns by owner, as many at a time as there are threads. So the calls of
+/// another owner wait for a slice, and not for all such work of one.
+///
+/// It has a turn until it is dropped: it must not wait for a client, nor for other work of this kind.
+#[derive(Debug)]
+pub struct Pace {
+    since: Instant,
+    steps: u32,
+    turn: Option<Turn>,
+}
+
+impl Default for Pace {
+    /// That of work that begins now.
+    fn default() -> Self {
+        Self { since: Instant::now(), steps: 0, turn: None }
+    }
+}
+
+impl Pace {
+    /// Lets others go on, where it is time. To be called after each row or the like.
+    pub async fn step(&mut self) {
+        self.steps = self.steps.wrapping_add(1);
+        if !self.steps.is_multiple_of(TIMED_STEPS) || self.since.elapsed() < SLICE {
+            return;
+        }
+        self.turn = None;
+        tokio::task::yield_now().await;
+        self.turn = Some(LONG_WORK.take().await);
+        self.since = Instant::now();
     }
 }
 

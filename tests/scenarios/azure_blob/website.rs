@@ -147,13 +147,17 @@ async fn a_website_is_only_read_and_opens_nothing_else() {
 async fn a_website_that_is_off_looks_like_none() {
     let rest = served().await;
     set_website(&rest, "<Enabled>false</Enabled><IndexDocument>index.html</IndexDocument>").await;
-    let off = get(&rest, "/").await;
-    let none = rest.send(visit("GET", "/").with("host", "absent.web.localhost")).await;
-    for page in [&off, &none] {
-        assert_eq!((page.status, page.header("x-ms-error-code")), (404, "ResourceNotFound"));
+    for method in ["GET", "POST", "PUT"] {
+        let off = rest.send(visit(method, "/")).await;
+        let none = rest.send(visit(method, "/").with("host", "absent.web.localhost")).await;
+        for page in [&off, &none] {
+            let found = (page.status, page.header("x-ms-error-code"));
+            assert_eq!(found, (404, "ResourceNotFound"), "{method}");
+        }
+        let without_id =
+            |page: &RestResponse| page.text().split(", request").next().map(str::to_owned);
+        assert_eq!(without_id(&off), without_id(&none), "{method}");
     }
-    let without_id = |page: &RestResponse| page.text().split(", request").next().map(str::to_owned);
-    assert_eq!(without_id(&off), without_id(&none));
     set_website(&rest, "<Enabled>true</Enabled><DefaultIndexDocumentPath>docs/index.html</DefaultIndexDocumentPath>")
         .await;
     for path in ["/", "/any/"] {

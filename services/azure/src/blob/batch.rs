@@ -179,6 +179,7 @@ fn authorized(
     let identity = &protocol.identity;
     let caller = auth::caller(head, &BLOB, identity).map_err(Fault::from)?;
     let source = RequestSource {
+        method: &outer.method,
         is_read: outer.method.is_safe(),
         uri: &outer.uri,
         headers: &outer.headers,

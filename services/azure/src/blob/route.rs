@@ -1,6 +1,6 @@
 //! Determines the operation of a request.
 
-use http::{HeaderName, HeaderValue, Method, header};
+use http::{HeaderName, Method};
 use percent_encoding::percent_decode_str;
 use trestle_service::fault::{Fault, Reason};
 
@@ -42,10 +42,7 @@ const NOT_IMPLEMENTED: [&str; 7] = [
 pub(super) fn route(head: &RequestHead) -> Result<BlobOperation, RestError> {
     let path = decoded(&head.path).ok_or_else(|| unreadable(&head.path, "must be UTF-8"))?;
     if head.is_website {
-        let is_read = matches!(head.method, Method::GET | Method::HEAD);
-        let methods = HeaderValue::from_static("GET, HEAD, OPTIONS");
-        let failed = || unknown_method(head).with_header(header::ALLOW, methods);
-        return is_read.then_some(BlobOperation::Website(path)).ok_or_else(failed);
+        return Ok(BlobOperation::Website(path));
     }
     check_implemented(head)?;
     let operation = of_path(head, &path)?;

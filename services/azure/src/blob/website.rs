@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use http::{HeaderName, Method, Response, StatusCode, header};
+use http::{HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use tonic::body::Body;
 use trestle_identity::{
     caller::{AccountGrant, Authority, Caller, Letters, ResourceGrant},
@@ -22,6 +22,7 @@ use crate::{
     grpc_call::GrpcCall,
     head::RequestHead,
     reply,
+    unrouted::unknown_method,
 };
 
 /// The container of the website.
@@ -39,7 +40,7 @@ const READ_HEADERS: [HeaderName; 6] = [
 /// Serves the page at a path, which has no `/` at first.
 ///
 /// # Errors
-/// No website, no page at the path, malformed conditions, or a failed call.
+/// No website, a method that does not read, no page at the path, malformed conditions, or a failed call.
 pub(super) async fn serve(
     path: &str,
     head: &RequestHead,
@@ -49,6 +50,11 @@ pub(super) async fn serve(
     let site = site.filter(|site| site.enabled).ok_or_else(|| {
         Fault::new(Reason::ResourceNotFound, "there is no website at this address")
     })?;
+    // After it: an account without a website looks like none.
+    if !matches!(head.method, Method::GET | Method::HEAD) {
+        let methods = HeaderValue::from_static("GET, HEAD, OPTIONS");
+        return Err(unknown_method(head).with_header(header::ALLOW, methods));
+    }
     let again = call.again();
     let found = match document(path, &site) {
         Some(name) => read_page(name, &of_visitor(head, true), call).await,

@@ -3,6 +3,7 @@
 
 mod cursor;
 
+use trestle_kv::turns::Pace;
 use trestle_service::{
     clock::Ticks,
     fault::{Fault, Reason},
@@ -134,8 +135,9 @@ impl Blobs {
             records: cursor(BlobRow::Record),
             stagings: request.with_uncommitted.then(|| cursor(BlobRow::Staging)),
         };
-        let (mut page, mut bytes) = (BlobPage::default(), 0);
+        let (mut page, mut bytes, mut pace) = (BlobPage::default(), 0, Pace::default());
         loop {
+            pace.step().await;
             let next = cursors.peek().await?;
             let is_in = |name: &str| end_before.is_empty() || name < end_before.as_str();
             let Some((name, number)) = next.position().filter(|(name, _)| is_in(name)) else {

@@ -1,6 +1,6 @@
 //! Copying the pages of a page blob to another one, which does not exist yet.
 
-use trestle_kv::{ChangeSpec, Writes, transact};
+use trestle_kv::{ChangeSpec, Writes, transact, turns::Pace};
 use trestle_service::clock::Ticks;
 
 use super::{
@@ -41,7 +41,7 @@ impl Blobs {
         let mut indices = chunk_indices(&(0..size));
         let mut copied = None;
         while !indices.is_empty() {
-            let part = source.chunks(self, indices.clone()).await?;
+            let part = source.chunks(self, indices.clone(), &mut Pace::default()).await?;
             let epochs = part.chunks.chunk_by(|one, other| one.index == other.index);
             let newest = epochs.filter_map(|epochs| source.view().newest(epochs));
             let chunks: Vec<_> =

@@ -6,7 +6,7 @@ mod tests;
 use std::{ops::Range, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
-use trestle_kv::{EngineError, Snapshot};
+use trestle_kv::{EngineError, Snapshot, turns::Pace};
 
 use super::read::{ChunkPart, ChunkView, chunks_in};
 use crate::{
@@ -56,15 +56,16 @@ impl PinnedChunks {
         &mut self,
         blobs: &Blobs,
         indices: Range<u64>,
+        pace: &mut Pace,
     ) -> Result<ChunkPart, BlobError> {
         if self.since.elapsed() >= HELD_MAX {
             self.renew(blobs).await?;
         }
         let generation = self.view.generation;
-        match chunks_in(&*self.snapshot, &self.blob, generation, indices.clone()).await {
+        match chunks_in(&*self.snapshot, &self.blob, generation, indices.clone(), pace).await {
             Err(BlobError::Read(EngineError::SnapshotEnded { .. })) => {
                 self.renew(blobs).await?;
-                chunks_in(&*self.snapshot, &self.blob, generation, indices).await
+                chunks_in(&*self.snapshot, &self.blob, generation, indices, pace).await
             }
             result => result,
         }

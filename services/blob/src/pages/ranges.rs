@@ -5,7 +5,7 @@ mod tests;
 
 use std::{ops::Range, sync::Arc};
 
-use trestle_kv::Snapshot;
+use trestle_kv::{Snapshot, turns::Pace};
 use trestle_service::clock::Ticks;
 use uuid::Uuid;
 
@@ -178,14 +178,15 @@ impl Blobs {
         chunks: &mut PinnedChunks,
         request: PageRangesRequest,
     ) -> Result<PageRangeList, BlobError> {
-        let mut list = PageRangeList::default();
+        let (mut list, mut pace) = (PageRangeList::default(), Pace::default());
         let mut indices = chunk_indices(&(request.bytes.0..request.bytes.1));
         while !indices.is_empty() {
-            let part = chunks.chunks(self, indices.clone()).await?;
+            let part = chunks.chunks(self, indices.clone(), &mut pace).await?;
             for epochs in part.chunks.chunk_by(|one, other| one.index == other.index) {
                 if !list.add_chunk(epochs, chunks.view(), &request) {
                     return Ok(list);
                 }
+                pace.step().await;
             }
             indices.start = part.next.unwrap_or(indices.end);
         }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, stream};
-use trestle_kv::{ScanLimit, Snapshot, Span, after_key};
+use trestle_kv::{ScanLimit, Snapshot, Span, after_key, turns::Pace};
 use trestle_service::limits::READ_MESSAGE_BYTES_MAX;
 
 use super::{
@@ -70,7 +70,8 @@ impl Blobs {
         generation: u64,
         indices: Range<u64>,
     ) -> Result<ChunkPart, BlobError> {
-        chunks_in(&*self.engine.snapshot().await?, blob, generation, indices).await
+        let snapshot = self.engine.snapshot().await?;
+        chunks_in(&*snapshot, blob, generation, indices, &mut Pace::default()).await
     }
 
     /// The content of a range of a page blob, in steps of up to a message.
@@ -102,7 +103,7 @@ impl Blobs {
         let mut bytes = BytesMut::zeroed(to_usize(range.end - range.start));
         let mut indices = chunk_indices(&range);
         while !indices.is_empty() {
-            let part = chunks.chunks(self, indices.clone()).await?;
+            let part = chunks.chunks(self, indices.clone(), &mut Pace::default()).await?;
             for epochs in part.chunks.chunk_by(|one, other| one.index == other.index) {
                 let Some(stored) = chunks.view().newest(epochs) else { continue };
                 let start = stored.index * CHUNK_BYTES;
@@ -124,6 +125,7 @@ pub(super) async fn chunks_in(
     blob: &BlobKey,
     generation: u64,
     indices: Range<u64>,
+    pace: &mut Pace,
 ) -> Result<ChunkPart, BlobError> {
     let mut span = keys::chunks(blob.container, &blob.name, generation, &indices);
     let mut chunks: Vec<StoredChunk> = Vec::new();
@@ -133,6 +135,7 @@ pub(super) async fn chunks_in(
             let (index, epoch) = keys::chunk_of(&entry.key)?;
             let chunk = PageChunk::decode(&entry.value)?;
             chunks.push(StoredChunk { index, epoch, chunk });
+            pace.step().await;
         }
         let (first, last) = match (chunks.first(), chunks.last()) {
             (Some(first), Some(last)) if scan.more => (first.index, last.index),

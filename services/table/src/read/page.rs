@@ -1,10 +1,8 @@
 //! One page of a query.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use tokio::time::Instant;
-use trestle_kv::{EngineError, Entry, ScanLimit, Snapshot, Span, after_key};
+use trestle_kv::{EngineError, Entry, ScanLimit, Snapshot, Span, after_key, turns::Pace};
 use trestle_service::{
     limits::{PAGE_SCANNED_MAX, PAGE_TIME_MAX},
     page, quota,
@@ -19,11 +17,6 @@ use crate::{
 /// Rows read at once while a filter looks for matches: enough to amortise the seek, few enough to stop soon once the
 /// page is full, out of time, or cancelled.
 const FILTER_CHUNK: ScanLimit = ScanLimit { rows: 1000, bytes: 1024 * 1024 };
-
-/// How long rows are examined before other calls get the thread: a filter may take milliseconds for a few rows.
-const SLICE: Duration = Duration::from_millis(2);
-/// Rows after which the time is read.
-const SLICE_ROWS: usize = 16;
 
 /// The same where a quota may end the page at any row, which wastes the rest of the rows read.
 const LIMITED_CHUNK_ROWS: usize = 100;
@@ -108,7 +101,7 @@ impl PageBuilder<'_> {
         snapshot: &dyn Snapshot,
         mut span: Span,
     ) -> Result<Option<Bytes>, TableError> {
-        let started = Instant::now();
+        let (started, mut pace) = (Instant::now(), Pace::default());
         while !span.is_empty() {
             let scan = match snapshot.scan(&span, self.chunk()).await {
                 Ok(scan) => scan,
@@ -118,15 +111,11 @@ impl PageBuilder<'_> {
                 }
                 Err(error) => return Err(error.into()),
             };
-            let mut slice = Instant::now();
-            for (index, entry) in scan.entries.iter().enumerate() {
+            for entry in &scan.entries {
                 if self.is_full() || !self.add(entry)? {
                     return Ok(Some(entry.key.clone()));
                 }
-                if index % SLICE_ROWS == SLICE_ROWS - 1 && slice.elapsed() >= SLICE {
-                    tokio::task::yield_now().await;
-                    slice = Instant::now();
-                }
+                pace.step().await;
             }
             let (Some(last), true) = (scan.entries.last(), scan.more) else {
                 return Ok(None);
@@ -135,7 +124,6 @@ impl PageBuilder<'_> {
             if self.is_full() || self.is_out_of_budget(started) {
                 return Ok((!span.is_empty()).then_some(span.start));
             }
-            tokio::task::yield_now().await;
         }
         Ok(None)
     }

@@ -1,4 +1,4 @@
-use http::{HeaderValue, Method};
+use http::HeaderValue;
 
 use super::*;
 
@@ -9,7 +9,8 @@ fn checked(method: &Method, uri: &str, headers: &[(&'static str, &str)]) -> Resu
     }
     let uri = uri.parse().expect("a target");
     let is_read = method.is_safe();
-    let source = RequestSource { is_read, uri: &uri, headers: &map, is_allowed_page: false };
+    let (headers, is_allowed_page) = (&map, false);
+    let source = RequestSource { method, is_read, uri: &uri, headers, is_allowed_page };
     let hosts = PrivateHosts::new(["Trestle.Example.com".to_owned(), "192.0.2.7".to_owned()]);
     hosts.check(&source).map_err(|denied| denied.message)
 }
@@ -23,7 +24,6 @@ fn public_key_counts_for_private_hosts_only() {
         "127.0.0.1:50051",
         "127.9.9.9",
         "[::1]:50051",
-        "[::ffff:127.0.0.1]:1",
         "trestle",
         "azurite:10000",
         "devstoreaccount1.blob.localhost:10000",
@@ -47,6 +47,8 @@ fn public_key_counts_for_private_hosts_only() {
         "192.0.2.8",
         "[2001:db8::1]:50051",
         "0.0.0.0:50051",
+        "[::ffff:127.0.0.1]:10000",
+        "[::ffff:7f00:1]:10000",
         "sub.trestle.example.com",
         "a b",
     ] {
@@ -122,7 +124,8 @@ fn allowed_page_still_needs_a_private_host_and_no_proxy() {
     };
     let uri = Uri::from_static("/");
     let is_admitted = |headers: &HeaderMap| {
-        let source = RequestSource { is_read: false, uri: &uri, headers, is_allowed_page: true };
+        let (method, is_read, is_allowed_page) = (&Method::POST, false, true);
+        let source = RequestSource { method, is_read, uri: &uri, headers, is_allowed_page };
         PrivateHosts::default().check(&source).is_ok()
     };
     let origin = (ORIGIN, "https://app.example");
@@ -130,4 +133,36 @@ fn allowed_page_still_needs_a_private_host_and_no_proxy() {
     assert!(is_admitted(&headers(&[origin.clone(), (HOST, "localhost")])));
     assert!(!is_admitted(&headers(&[origin.clone(), (HOST, "evil.example")])));
     assert!(!is_admitted(&headers(&[origin, (HOST, "localhost"), (VIA, "1.1 proxy")])));
+}
+
+#[test]
+fn a_page_that_no_browser_states_reads_from_private_hosts_only_and_receives_nothing() {
+    let asked = |is_read, host, more: &[(&'static str, &str)]| {
+        let uri = Uri::from_static("/");
+        let mut headers = HeaderMap::new();
+        for (name, value) in [("host", host)].iter().chain(more) {
+            headers.insert(*name, HeaderValue::from_str(value).expect("a header value"));
+        }
+        let (method, headers, is_allowed_page) = (&Method::GET, &headers, false);
+        let source = RequestSource { method, is_read, uri: &uri, headers, is_allowed_page };
+        PrivateHosts::default().check(&source).map_err(|denied| denied.message)
+    };
+    for host in ["kubernetes.docker.internal:10000", "mymachine:10000", "box.local", "localhost4"] {
+        for is_read in [true, false] {
+            let error = asked(is_read, host, &[]).expect_err(host);
+            assert!(error.contains(&format!("host=`{host}`")), "{error}");
+            let foreign = asked(is_read, host, &[("referer", "https://evil.example/")]);
+            assert!(foreign.is_err(), "{host}");
+            for program in [("authorization", "SharedKey a:b"), ("x-ms-version", "2025-11-05")] {
+                assert_eq!(asked(is_read, host, &[program]), Ok(()), "{host}: {program:?}");
+            }
+            assert_eq!(asked(is_read, host, &[("sec-fetch-site", "none")]), Ok(()), "{host}");
+        }
+        let private = ("referer", "http://mymachine:3000/");
+        assert_eq!(asked(true, host, &[private]), Ok(()), "it shows an image");
+        assert!(asked(false, host, &[private]).is_err(), "it receives messages");
+    }
+    for host in ["localhost:10000", "devstoreaccount1.blob.localhost", "127.0.0.1", "[::1]:1"] {
+        assert_eq!(asked(true, host, &[]), Ok(()), "{host}: a browser would state the page");
+    }
 }

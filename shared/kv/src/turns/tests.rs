@@ -149,3 +149,24 @@ async fn a_task_without_an_owner_works_for_the_process() {
     })
     .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn work_that_takes_long_goes_on_in_turns_and_keeps_none() {
+    let mut pace = Pace::default();
+    for _ in 0..TIMED_STEPS {
+        pace.step().await;
+    }
+    assert!(pace.turn.is_none(), "it was short");
+    tokio::time::advance(SLICE).await;
+    let (others, mut went_on) = (tokio::spawn(async {}), false);
+    for _ in 0..TIMED_STEPS {
+        assert!(pace.turn.is_none());
+        pace.step().await;
+        went_on = others.is_finished();
+    }
+    assert!(went_on, "others went on meanwhile");
+    assert!(pace.turn.is_some());
+    let free = LONG_WORK.lock().free;
+    drop(pace);
+    assert_eq!(LONG_WORK.lock().free, free + 1);
+}
