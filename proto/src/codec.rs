@@ -99,7 +99,10 @@ fn malformed(error: &prost::DecodeError) -> Status {
 }
 
 fn too_many_parts() -> Status {
-    let rule = format!("a message may have at most {PARTS_MAX} elements in its repeated fields");
+    let rule = format!(
+        "a message may have at most {PARTS_MAX} elements in its repeated fields, and few fields that are unknown or \
+         there twice"
+    );
     rejected(&format!("message has too many parts: {rule}"), rule)
 }
 

@@ -4,8 +4,11 @@
 //! a message at the limit of size could take fifty times its size before any limit on its content
 //! is checked. A part is an element of a repeated field, however deep.
 //!
-//! Counting walks only into messages that have parts, by shapes compiled once from the descriptors: an entity of ten
-//! properties costs about a twentieth of its decoding.
+//! Fields that are unknown, and those that are there again and replace what was before, take no memory and as much time
+//! as any other: millions of them fit into a message, and into kilobytes of a compressed one. No encoder writes the
+//! latter, and a newer client a few of the former, so there may be few of both.
+//!
+//! Counting walks through every message, by shapes compiled once from the descriptors.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -26,8 +29,13 @@ pub const PARTS_MAX: usize = 300_000;
 /// Messages up to so many bytes are not counted: decoding them takes little memory for any content.
 const SMALL_BYTES: usize = 64 * 1024;
 
-/// Deepest nesting that is counted; the contracts have less than half of it.
-const DEPTH_MAX: usize = 16;
+/// Fields without effect that any message may have.
+const IDLE_MAX: usize = 10_000;
+/// Those that it may have for each part: a newer version of a contract may have added some to each.
+const IDLE_OF_PART: usize = 2;
+
+/// Deepest nesting that is counted: the decoder rejects more.
+const DEPTH_MAX: usize = 100;
 
 /// Messages that stay encoded in the messages around them, and are never decoded: see `log::v1::wire`.
 const ENCODED: [&str; 4] = [
@@ -37,7 +45,7 @@ const ENCODED: [&str; 4] = [
     "opentelemetry.proto.trace.v1.ResourceSpans",
 ];
 
-/// The fields of a message type that count, by number.
+/// The fields of a message type, by number.
 #[derive(Debug, Default)]
 struct Shape {
     fields: Vec<Option<Field>>,
@@ -46,8 +54,32 @@ struct Shape {
 #[derive(Debug, Clone, Copy)]
 struct Field {
     is_repeated: bool,
-    /// The index of the shape of its messages, where those have parts: all others are skipped as a whole.
+    /// Whether its messages stay encoded: their parts take no memory.
+    is_encoded: bool,
+    /// The index of the shape of its messages.
     inner: Option<usize>,
+}
+
+/// What a message may still have.
+#[derive(Debug)]
+struct Allowance {
+    parts: usize,
+    idle: usize,
+}
+
+impl Allowance {
+    fn take_part(&mut self, is_encoded: bool) -> Option<()> {
+        if !is_encoded {
+            self.parts = self.parts.checked_sub(1)?;
+        }
+        self.idle += IDLE_OF_PART;
+        Some(())
+    }
+
+    fn take_idle(&mut self) -> Option<()> {
+        self.idle = self.idle.checked_sub(1)?;
+        Some(())
+    }
 }
 
 impl Shape {
@@ -92,43 +124,21 @@ impl Shapes {
     fn new(messages: &[(String, &DescriptorProto)]) -> Self {
         let names = messages.iter().map(|(name, _)| name.clone()).zip(0..);
         let mut shapes = Self { by_name: names.collect(), list: Vec::new() };
-        let have_parts = shapes.have_parts(messages);
-        let list = messages.iter().map(|(_, message)| shapes.shape(message, &have_parts));
-        shapes.list = list.collect();
+        shapes.list = messages.iter().map(|(_, message)| shapes.shape(message)).collect();
         shapes
     }
 
-    /// For each message type, whether it has a repeated field, however deep.
-    fn have_parts(&self, messages: &[(String, &DescriptorProto)]) -> Vec<bool> {
-        let mut found = vec![false; messages.len()];
-        // Types may contain themselves, so this ends when a round finds no more.
-        loop {
-            let before = found.clone();
-            for ((_, message), found) in messages.iter().zip(&mut found) {
-                *found |= message.field.iter().any(|field| {
-                    let inner = self.inner(field).and_then(|index| before.get(index));
-                    field.label() == Label::Repeated || inner == Some(&true)
-                });
-            }
-            if before == found {
-                return found;
-            }
-        }
-    }
-
-    fn shape(&self, message: &DescriptorProto, have_parts: &[bool]) -> Shape {
+    fn shape(&self, message: &DescriptorProto) -> Shape {
         let mut shape = Shape::default();
         for field in &message.field {
-            let is_repeated = field.label() == Label::Repeated;
-            let inner = self.inner(field).filter(|index| have_parts.get(*index) == Some(&true));
             let Ok(number) = usize::try_from(field.number()) else { continue };
-            if is_repeated || inner.is_some() {
-                if shape.fields.len() <= number {
-                    shape.fields.resize(number + 1, None);
-                }
-                if let Some(slot) = shape.fields.get_mut(number) {
-                    *slot = Some(Field { is_repeated, inner });
-                }
+            if shape.fields.len() <= number {
+                shape.fields.resize(number + 1, None);
+            }
+            if let Some(slot) = shape.fields.get_mut(number) {
+                let is_repeated = field.label() == Label::Repeated;
+                let is_encoded = ENCODED.contains(&type_name(field));
+                *slot = Some(Field { is_repeated, is_encoded, inner: self.inner(field) });
             }
         }
         shape
@@ -136,9 +146,8 @@ impl Shapes {
 
     /// The index of the message type of a field.
     fn inner(&self, field: &FieldDescriptorProto) -> Option<usize> {
-        let name = field.type_name().trim_start_matches('.');
-        let is_decoded = field.r#type() == Type::Message && !ENCODED.contains(&name);
-        self.by_name.get(name).copied().filter(|_| is_decoded)
+        let index = self.by_name.get(type_name(field)).copied();
+        index.filter(|_| field.r#type() == Type::Message)
     }
 
     fn of(&self, name: &str) -> Option<&Shape> {
@@ -146,20 +155,30 @@ impl Shapes {
     }
 }
 
-/// Whether an encoded message has more than [`PARTS_MAX`] parts. Bytes that are
+fn type_name(field: &FieldDescriptorProto) -> &str {
+    field.type_name().trim_start_matches('.')
+}
+
+/// Whether an encoded message has more than [`PARTS_MAX`] parts, or many fields without effect. Bytes that are
 /// no such message are left to the decoder, which rejects them.
 #[must_use]
 pub fn are_too_many<T: Name>(encoded: &[u8]) -> bool {
     if encoded.len() <= SMALL_BYTES {
         return false;
     }
-    let mut left = PARTS_MAX;
+    let mut left = Allowance { parts: PARTS_MAX, idle: IDLE_MAX };
     let shape = SHAPES.of(&T::full_name());
-    shape.is_some_and(|shape| count(shape, encoded, DEPTH_MAX, &mut left).is_none())
+    shape.is_some_and(|shape| count(shape, encoded, (DEPTH_MAX, false), &mut left).is_none())
 }
 
-/// Takes every part from `left`; none when that is not enough.
-fn count(shape: &Shape, mut encoded: &[u8], depth: usize, left: &mut usize) -> Option<()> {
+/// Takes what a message has from `left`; none when that is not enough.
+fn count(
+    shape: &Shape,
+    mut encoded: &[u8],
+    (depth, is_encoded): (usize, bool),
+    left: &mut Allowance,
+) -> Option<()> {
+    let mut seen = 0_u128;
     while encoded.has_remaining() {
         let Ok((tag, wire_type)) = decode_key(&mut encoded) else {
             return Some(());
@@ -168,14 +187,19 @@ fn count(shape: &Shape, mut encoded: &[u8], depth: usize, left: &mut usize) -> O
             return Some(());
         };
         let Some(field) = shape.field(tag) else {
+            left.take_idle()?;
             continue;
         };
+        let bit = 1_u128.checked_shl(tag).unwrap_or_default();
         if field.is_repeated {
-            *left = left.checked_sub(1)?;
+            left.take_part(is_encoded)?;
+        } else if seen & bit != 0 {
+            left.take_idle()?;
         }
+        seen |= bit;
         let inner = field.inner.and_then(|index| SHAPES.list.get(index));
         if let (Some(inner), Some(depth)) = (inner, depth.checked_sub(1)) {
-            count(inner, value, depth, left)?;
+            count(inner, value, (depth, is_encoded || field.is_encoded), left)?;
         }
     }
     Some(())

@@ -381,6 +381,13 @@ async fn development_account_ends_with_the_reload_that_adds_an_account() {
 
     until(&world, KEY_1, true).await;
     is_off(&world).await;
+
+    // As of an editor that writes the file in two steps.
+    replace_file(&config, "");
+    world.hang_up();
+
+    until(&world, KEY_1, false).await;
+    is_off(&world).await;
 }
 
 /// The credentials of a command.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::table::v1::{
     BatchInsert, BatchOperation, Entity, ExecuteBatchRequest, ImportChunk, ImportEntitiesRequest,
-    Property, PropertyMask, QueryEntitiesRequest, batch_operation::Operation,
+    Property, PropertyMask, QueryEntitiesRequest, UpsertEntityRequest, batch_operation::Operation,
     import_entities_request::Message,
 };
 
@@ -66,4 +66,54 @@ fn every_contract_nests_less_than_the_depth_limit() {
     for name in SHAPES.by_name.keys().filter(|name| name.starts_with("trestle.")) {
         assert!(depth(SHAPES.of(name).expect("a shape"), &[]) < DEPTH_MAX, "{name}");
     }
+}
+
+/// A field with a length.
+fn with_length(key: u8, value: &[u8]) -> Vec<u8> {
+    let mut out = vec![key];
+    prost::encoding::encode_varint(value.len() as u64, &mut out);
+    out.extend_from_slice(value);
+    out
+}
+
+#[test]
+fn fields_without_effect_are_few_wherever_they_are() {
+    const MANY: usize = IDLE_MAX * 10;
+    for (what, idle) in [
+        ("unknown number", &b"\x78\x01"[..]),
+        ("unknown text", b"\x7a\x00"),
+        ("group", b"\x7b\x7c"),
+        ("text again", b"\x0a\x00"),
+    ] {
+        let few = idle.repeat(IDLE_MAX / 2);
+        let [few, many] = [few.as_slice(), &idle.repeat(MANY)].map(|idle| {
+            // Not small, whatever else it has.
+            [with_length(0x0a, &[b'a'; SMALL_BYTES]).as_slice(), idle].concat()
+        });
+        assert!(!are_too_many::<QueryEntitiesRequest>(&few), "{what}");
+        assert!(are_too_many::<QueryEntitiesRequest>(&many), "{what}");
+    }
+    // In an entity: of a property, and of a time, which has no part.
+    for keys in [&[0x12][..], &[0x12, 0x1a], &[0x12, 0x1a, 0x12], &[0x12, 0x22]] {
+        let nest = |idle: &[u8]| {
+            keys.iter().rev().fold(idle.to_vec(), |value, key| with_length(*key, &value))
+        };
+        let [few, many] = [1, MANY].map(|times| nest(&[0xf8, 0x07, 0x01].repeat(times)));
+        assert!(!are_too_many::<UpsertEntityRequest>(&few), "{keys:x?}");
+        assert!(are_too_many::<UpsertEntityRequest>(&many), "{keys:x?}");
+    }
+}
+
+#[test]
+fn items_that_stay_encoded_have_few_fields_without_effect_too() {
+    use crate::log::v1::wire::ExportLogsServiceRequest as Logs;
+    for idle in [&b"\x78\x01"[..], b"\x0a\x00"] {
+        let record = with_length(0x12, &idle.repeat(IDLE_MAX * 10));
+        let request = with_length(0x0a, &with_length(0x12, &record));
+        assert!(are_too_many::<Logs>(&request), "{idle:?}");
+    }
+    // Records are no parts there, and each may have some fields of a newer version.
+    let record = with_length(0x12, &[0x0a, 0x00, 0xf8, 0x07, 0x01, 0xf0, 0x07, 0x01]);
+    let request = with_length(0x0a, &with_length(0x12, &record.repeat(PARTS_MAX * 2)));
+    assert!(!are_too_many::<Logs>(&request));
 }

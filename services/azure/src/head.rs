@@ -51,6 +51,8 @@ pub(crate) struct RequestHead {
     pub(crate) is_secondary: bool,
     /// Whether the address is that of the website of the account.
     pub(crate) is_website: bool,
+    /// Whether the account is in the path of the address, and not in its host.
+    pub(crate) is_account_in_path: bool,
     /// The path after the account, as it was sent; begins with `/`.
     pub(crate) path: String,
     /// The host of the request, with its port.
@@ -98,6 +100,7 @@ impl RequestHead {
             account,
             is_secondary: address.is_secondary,
             is_website: address.is_website,
+            is_account_in_path: address.is_in_path,
             path: address.path.to_owned(),
             host: host.to_owned(),
             params: Params::parse(query)?,

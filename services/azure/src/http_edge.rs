@@ -26,7 +26,6 @@ use trestle_service::{
         short_circuit::ShortCircuitResponse,
         trace::REQUEST_ID_HEADER,
     },
-    name::AccountName,
     propagation::trace_headers,
 };
 
@@ -47,6 +46,10 @@ use crate::{
 const SET_RULES: &str = "/SetServiceProperties";
 /// The challenge of a request without credentials. Shared access signatures have no scheme of HTTP.
 const CHALLENGE: HeaderValue = HeaderValue::from_static("SharedKey");
+/// The policy of a stored page whose origin is not its own: it gets one of its own, whatever it does.
+const SANDBOX: HeaderValue = HeaderValue::from_static(
+    "sandbox allow-scripts allow-forms allow-modals allow-popups allow-downloads",
+);
 /// The Azure code of malformed credentials.
 const MALFORMED: &str = "InvalidAuthenticationInfo";
 /// Longest client request id that is echoed, in bytes.
@@ -98,15 +101,14 @@ impl<P: RestProtocol> HttpEdge<P> {
 }
 
 impl<P: RestProtocol> EdgeState<P> {
-    /// Whether a page that is stored at an address has the origin of the development account, and not its account: its
-    /// scripts would read what is there with the public key. The website of an account has a host of its own.
-    fn may_reach_development(&self, head: &RequestHead) -> bool {
-        let public = || {
+    /// Whether a page that is stored at an address has the origin of what is not its own: of all accounts where they are
+    /// in the path, or of everything that the public key opens. The website of an account has a host of its own.
+    fn shares_origin(&self, head: &RequestHead) -> bool {
+        let is_public = || {
             let accounts = self.accounts.now();
-            let account = accounts.get(AccountName::development().as_str());
-            account.is_some_and(Account::has_public_key)
+            accounts.get(head.account.as_str()).is_some_and(Account::has_public_key)
         };
-        !head.is_website && !head.account.is_development() && public()
+        !head.is_website && (head.is_account_in_path || is_public())
     }
 
     /// The request as the layers see it: a call of its gRPC method.
@@ -322,11 +324,10 @@ impl<P: RestProtocol> Service<Request> for HttpEdge<P> {
                 answer.headers_mut().entry(header::CACHE_CONTROL).or_insert(no_cache);
             }
             if let Some(head) = head
-                && is_blob(&answer)
-                && state.may_reach_development(head)
+                && is_active(&answer)
+                && state.shares_origin(head)
             {
-                let sandbox = HeaderValue::from_static("sandbox");
-                answer.headers_mut().insert(header::CONTENT_SECURITY_POLICY, sandbox);
+                answer.headers_mut().insert(header::CONTENT_SECURITY_POLICY, SANDBOX);
             }
             if is_http2 {
                 answer.headers_mut().insert(header::DATE, state.date());
@@ -388,6 +389,14 @@ fn common(headers: &mut HeaderMap, client: &HeaderMap, params: Option<&Params>) 
 fn is_blob(answer: &Response) -> bool {
     answer.headers().contains_key(header::ACCEPT_RANGES)
         || answer.status() == StatusCode::NOT_MODIFIED
+}
+
+/// Whether a browser runs scripts in a response that is a blob: by its type, since it guesses none.
+fn is_active(answer: &Response) -> bool {
+    let media = answer.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let media = media.map(|media| String::from_utf8_lossy(media).to_ascii_lowercase());
+    let is_of = |media: String| ["html", "xml", "svg", "mixed"].iter().any(|of| media.contains(of));
+    is_blob(answer) && media.is_none_or(is_of)
 }
 
 /// Whether a client request id is valid.

@@ -19,7 +19,7 @@ use crate::{
     published_keys,
     reload::{ReloadedKeys, Reloads, SettingsSource},
     roles::GATEWAY,
-    settings::{AccountSettings, IssuerSettings, Settings, misplaced_key},
+    settings::{AccountSettings, DevelopmentAccount, IssuerSettings, Settings, misplaced_key},
 };
 
 /// Longest key file that is read, in bytes; a key of the greatest length has less than 700.
@@ -145,17 +145,32 @@ pub fn watch(accounts: &Accounts, source: SettingsSource, reloads: &Reloads) -> 
     let accounts = accounts.clone();
     let current = AccountSet::clone(&accounts.now());
     let (start, reloads) = (current.clone(), reloads.clone().located_in(source.clone()));
+    let running = accounts.clone();
     let reread = move || match source.usable() {
-        Some(settings) => read(&settings).map_err(|error| match error {
-            ConfigError::Invalid { problems } => problems.join("; "),
-            other => other.to_string(),
-        }),
+        Some(settings) => {
+            let read = read(&settings).map_err(|error| match error {
+                ConfigError::Invalid { problems } => problems.join("; "),
+                other => other.to_string(),
+            });
+            let is_auto = settings.gateway.development_account == DevelopmentAccount::Auto;
+            read.map(|new| if is_auto { still_off(&running.now(), new) } else { new })
+        }
         None => Ok(start.clone()),
     };
     reloads.task("accounts", current, reread, move |old, new| {
         accounts.replace(new.clone());
         ReloadedKeys::applied(changed(old, new))
     })
+}
+
+/// The new accounts, without the development account where it is off: a file that loses its accounts for a moment must
+/// not open the server to the public key. It is on again after a start.
+fn still_off(running: &AccountSet, new: AccountSet) -> AccountSet {
+    let has_public_key = |set: &AccountSet| set.iter().any(Account::has_public_key);
+    match has_public_key(running) {
+        true => new,
+        false => new.filtered(|account| !account.has_public_key()),
+    }
 }
 
 /// The names of the accounts and of the issuers that differ.

@@ -28,7 +28,7 @@ const PROXY_HEADERS: [HeaderName; 3] = [FORWARDED, HeaderName::from_static("x-fo
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// The ends of names that no public name server resolves, so that no page can have one of its own: those reserved for
 /// private use, and the services of a Kubernetes cluster.
-const PRIVATE_SUFFIXES: [&str; 4] = [".localhost", ".internal", ".local", ".svc"];
+const PRIVATE_SUFFIXES: [&str; 3] = [".internal", ".local", ".svc"];
 
 /// In the extensions of a request: the CORS rules of the development account allow the page that sent it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,9 +39,14 @@ pub struct AllowedPage;
 #[derive(Debug, Clone, Default)]
 pub struct PageAccount(pub Arc<OnceLock<AccountName>>);
 
-/// Hosts that count as private beside those that are by their names: lower case, without port.
+/// The hosts that count as private.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PrivateHosts(Arc<[String]>);
+pub struct PrivateHosts {
+    /// Beside those that are by their names: lower case, without port.
+    listed: Arc<[String]>,
+    /// Whether names of private networks count, beside those of this machine.
+    has_networks: bool,
+}
 
 /// The parts of a request that distinguish a program from a page, and a private address from a public one.
 #[derive(Debug, Clone, Copy)]
@@ -59,10 +64,12 @@ pub struct RequestSource<'a> {
 }
 
 impl PrivateHosts {
-    /// Of names and addresses without ports.
+    /// The names of this machine, and these names and addresses without ports. Whoever runs a network decides what the
+    /// names of a private one mean, so they count only where the server is for a network.
     #[must_use]
-    pub fn new(hosts: impl IntoIterator<Item = String>) -> Self {
-        Self(hosts.into_iter().map(|host| host.to_ascii_lowercase()).collect())
+    pub fn new(hosts: impl IntoIterator<Item = String>, is_for_network: bool) -> Self {
+        let listed = hosts.into_iter().map(|host| host.to_ascii_lowercase()).collect();
+        Self { listed, has_networks: is_for_network }
     }
 
     /// Checks that the public key counts for a request.
@@ -78,8 +85,16 @@ impl PrivateHosts {
         if let Some(host) = source.host()
             && !self.has(host)
         {
-            let rule = "address the server as localhost or by another private name, list the host \
-                        in gateway.development_hosts, or configure an account";
+            let rule = match self.has_networks {
+                true => {
+                    "address the server as localhost or by another private name, list the host in \
+                     gateway.development_hosts, or configure an account"
+                }
+                false => {
+                    "address the server as localhost, list the host in gateway.development_hosts, \
+                     or configure an account"
+                }
+            };
             return Err(denied("host", host, rule));
         }
         if source.is_allowed_page {
@@ -88,6 +103,10 @@ impl PrivateHosts {
         if !is_read && headers.contains_key(ORIGIN) {
             let rule = "no CORS rule of the account allows pages of this origin";
             return Err(denied("origin", &text(headers, &ORIGIN), rule));
+        }
+        if !is_read && source.method.is_safe() && !source.is_of_program() {
+            let rule = "a link must not receive messages: send Authorization or x-ms-version";
+            return Err(denied("method", source.method.as_str(), rule));
         }
         let site = text(headers, &FETCH_SITE);
         let may_be_page = match site.as_str() {
@@ -130,13 +149,13 @@ impl PrivateHosts {
             return address.is_loopback() || self.lists(&host);
         }
         let is_label = !host.is_empty() && !host.contains(['.', ':']);
-        is_label
-            || PRIVATE_SUFFIXES.iter().any(|suffix| host.ends_with(suffix))
-            || self.lists(&host)
+        let is_of_network =
+            is_label || PRIVATE_SUFFIXES.iter().any(|suffix| host.ends_with(suffix));
+        is_of_this_machine(&host) || self.has_networks && is_of_network || self.lists(&host)
     }
 
     fn lists(&self, host: &str) -> bool {
-        self.0.iter().any(|listed| listed == host)
+        self.listed.iter().any(|listed| listed == host)
     }
 }
 
@@ -157,15 +176,25 @@ impl<'a> RequestSource<'a> {
         let is_stated = |host: &str| {
             name_of(host).is_some_and(|host| match host.parse::<IpAddr>() {
                 Ok(address) => address.is_loopback(),
-                Err(_) => host == "localhost" || host.ends_with(".localhost"),
+                Err(_) => is_of_this_machine(&host),
             })
         };
-        let is_of_program =
-            |name: &HeaderName| *name == AUTHORIZATION || name.as_str().starts_with("x-ms-");
         self.method.is_safe()
             && self.host().is_some_and(|host| !is_stated(host))
-            && !self.headers.keys().any(is_of_program)
+            && !self.is_of_program()
     }
+
+    /// Whether it has a header that no page, and no link, can send without asking first.
+    fn is_of_program(&self) -> bool {
+        let is_of_program =
+            |name: &HeaderName| *name == AUTHORIZATION || name.as_str().starts_with("x-ms-");
+        self.headers.keys().any(is_of_program)
+    }
+}
+
+/// Whether a name means this machine wherever it is resolved.
+fn is_of_this_machine(host: &str) -> bool {
+    host == "localhost" || host.ends_with(".localhost")
 }
 
 /// A host without its port, in lower case.

@@ -88,7 +88,10 @@ impl BlobApi {
         let name = parser.container(request.container, "container");
         let id = parser.container_version(&request.version);
         let (name, id) = parser.finish(name.zip(id))?;
-        let record = self.containers.undelete(access.account(), name.clone(), id).await?;
+        // Who may not make a container public restores it as a private one.
+        let may_open = access.also(BlobNeed::AccessPolicies).is_ok();
+        let record =
+            self.containers.undelete(access.account(), (name.clone(), id), may_open).await?;
         Ok(proto::UndeleteContainerResponse {
             container: Some(self.changed(access, &name, record)),
         })

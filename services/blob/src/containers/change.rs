@@ -140,8 +140,8 @@ impl Containers {
     pub(crate) async fn undelete(
         &self,
         account: &AccountName,
-        name: ContainerName,
-        id: ContainerId,
+        (name, id): (ContainerName, ContainerId),
+        may_open: bool,
     ) -> Result<ContainerRecord, BlobError> {
         let room = self.room(account).await?;
         let full = room.full();
@@ -159,7 +159,9 @@ impl Containers {
             if let Some(full) = &full {
                 return Err(full.rejected().into());
             }
-            let record = ContainerRecord { deletion: None, ..record };
+            let public_access =
+                if may_open { record.public_access } else { PublicAccess::default() };
+            let record = ContainerRecord { deletion: None, public_access, ..record };
             let mut writes = Writes::new();
             writes.delete(deleted.clone()).put(key.clone(), record.encode());
             Ok((writes, record))

@@ -25,7 +25,7 @@ async fn restore(
     name: &str,
     id: ContainerId,
 ) -> Result<ContainerRecord, BlobError> {
-    fixture.containers.undelete(&account(), container_name(name), id).await
+    fixture.containers.undelete(&account(), (container_name(name), id), true).await
 }
 
 /// The names of a listing, with `-` before deleted ones, in pages of this size.

@@ -133,7 +133,7 @@ async fn a_container_that_is_restored_while_it_expires_has_its_blobs() {
         },
         async |fixture, key| {
             let name = container_name("logs");
-            fixture.containers.undelete(&account(), name, key.container).await.is_ok()
+            fixture.containers.undelete(&account(), (name, key.container), true).await.is_ok()
         },
         async |fixture, key, is_restored, operations| {
             fixture.advance(READ_GRACE + SECOND);

@@ -25,7 +25,9 @@ use crate::{record::ATTRIBUTES, wire::put_bytes};
 /// bytes.
 pub(super) fn decoded<T: Message + Name + Default>(item: &[u8]) -> Result<T, RecordError> {
     if are_too_many::<T>(item) {
-        let rule = format!("has over {PARTS_MAX} elements in its repeated fields");
+        let rule = format!(
+            "has over {PARTS_MAX} elements in its repeated fields, or many fields that are unknown or there twice"
+        );
         return Err(RecordError {
             reason: Reason::RecordTooLarge,
             ..RecordError::invalid("", rule)

@@ -36,7 +36,8 @@ pub struct GatewaySettings {
     #[serde(deserialize_with = "choice")]
     pub development_account: DevelopmentAccount,
     /// Names and addresses of this server for which the key of the development account counts, without ports and
-    /// separated by commas, beside `localhost`, names without a dot, and names that end with `.localhost`, `.internal`,
+    /// separated by commas, beside `localhost`, names that end with `.localhost`, and loopback addresses; where
+    /// `development_account` is `anywhere`, also beside names without a dot, and names that end with `.internal`,
     /// `.local` or `.svc`. Default: none.
     #[serde(deserialize_with = "hosts")]
     pub development_hosts: String,
@@ -170,9 +171,11 @@ impl Default for GatewaySettings {
 }
 
 impl GatewaySettings {
-    /// The hosts for which the key of the development account counts, beside those that are private by their names.
+    /// The hosts for which the key of the development account counts.
     pub fn private_hosts(&self) -> PrivateHosts {
-        PrivateHosts::new(host_names(&self.development_hosts).map(str::to_owned))
+        let is_for_network = self.development_account == DevelopmentAccount::Anywhere;
+        let listed = host_names(&self.development_hosts).map(str::to_owned);
+        PrivateHosts::new(listed, is_for_network)
     }
 
     /// The numbers of the section.

@@ -21,6 +21,13 @@ impl AccountSet {
         Self { issuers: Arc::new(issuers), ..self }
     }
 
+    /// The same set with those accounts alone for which `is_kept` is true.
+    #[must_use]
+    pub fn filtered(mut self, is_kept: impl Fn(&Account) -> bool) -> Self {
+        self.accounts.retain(|_, account| is_kept(account));
+        self
+    }
+
     /// The issuers of bearer tokens.
     #[must_use]
     pub fn issuers(&self) -> &Issuers {

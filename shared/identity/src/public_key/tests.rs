@@ -11,7 +11,8 @@ fn checked(method: &Method, uri: &str, headers: &[(&'static str, &str)]) -> Resu
     let is_read = method.is_safe();
     let (headers, is_allowed_page) = (&map, false);
     let source = RequestSource { method, is_read, uri: &uri, headers, is_allowed_page };
-    let hosts = PrivateHosts::new(["Trestle.Example.com".to_owned(), "192.0.2.7".to_owned()]);
+    let listed = ["Trestle.Example.com".to_owned(), "192.0.2.7".to_owned()];
+    let hosts = PrivateHosts::new(listed, true);
     hosts.check(&source).map_err(|denied| denied.message)
 }
 
@@ -145,18 +146,20 @@ fn a_page_that_no_browser_states_reads_from_private_hosts_only_and_receives_noth
         }
         let (method, headers, is_allowed_page) = (&Method::GET, &headers, false);
         let source = RequestSource { method, is_read, uri: &uri, headers, is_allowed_page };
-        PrivateHosts::default().check(&source).map_err(|denied| denied.message)
+        PrivateHosts::new([], true).check(&source).map_err(|denied| denied.message)
     };
     for host in ["kubernetes.docker.internal:10000", "mymachine:10000", "box.local", "localhost4"] {
         for is_read in [true, false] {
             let error = asked(is_read, host, &[]).expect_err(host);
-            assert!(error.contains(&format!("host=`{host}`")), "{error}");
+            let named = if is_read { format!("host=`{host}`") } else { "method=`GET`".to_owned() };
+            assert!(error.contains(&named), "{error}");
             let foreign = asked(is_read, host, &[("referer", "https://evil.example/")]);
             assert!(foreign.is_err(), "{host}");
             for program in [("authorization", "SharedKey a:b"), ("x-ms-version", "2025-11-05")] {
                 assert_eq!(asked(is_read, host, &[program]), Ok(()), "{host}: {program:?}");
             }
-            assert_eq!(asked(is_read, host, &[("sec-fetch-site", "none")]), Ok(()), "{host}");
+            let typed = asked(is_read, host, &[("sec-fetch-site", "none")]);
+            assert_eq!(typed.is_ok(), is_read, "{host}");
         }
         let private = ("referer", "http://mymachine:3000/");
         assert_eq!(asked(true, host, &[private]), Ok(()), "it shows an image");
@@ -164,5 +167,23 @@ fn a_page_that_no_browser_states_reads_from_private_hosts_only_and_receives_noth
     }
     for host in ["localhost:10000", "devstoreaccount1.blob.localhost", "127.0.0.1", "[::1]:1"] {
         assert_eq!(asked(true, host, &[]), Ok(()), "{host}: a browser would state the page");
+        let error = asked(false, host, &[("sec-fetch-site", "none")]).expect_err(host);
+        assert!(error.contains("method=`GET`"), "a link receives nothing: {error}");
+        assert_eq!(asked(false, host, &[("x-ms-date", "now")]), Ok(()), "{host}");
+    }
+}
+
+#[test]
+fn names_of_networks_count_only_where_the_server_is_for_a_network() {
+    let [machine, network] =
+        [false, true].map(|is_for_network| PrivateHosts::new(["box".to_owned()], is_for_network));
+    for host in ["localhost:1", "a.localhost", "127.0.0.1", "[::1]:1", "box:10000"] {
+        assert!(machine.has(host) && network.has(host), "{host}");
+    }
+    for host in ["trestle", "box.local", "host.docker.internal:10000", "table.staging.svc"] {
+        assert!(!machine.has(host) && network.has(host), "{host}");
+    }
+    for host in ["[::ffff:127.0.0.1]", "evil.example", ""] {
+        assert!(!machine.has(host) && !network.has(host), "{host}");
     }
 }

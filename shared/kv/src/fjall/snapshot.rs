@@ -122,7 +122,7 @@ impl ScanCursor {
             let (key, value) = row.into_inner().map_err(|error| read_failed(&error))?;
             self.bytes = self.bytes.saturating_add(key.len()).saturating_add(value.len());
             self.scan.entries.push(Entry { key: key.into(), value: value.into() });
-            if self.scan.entries.len() % CHECKED_ROWS == 0 {
+            if self.scan.entries.len().is_multiple_of(CHECKED_ROWS) {
                 self.view.check()?;
             }
             if self.reached(limit) {

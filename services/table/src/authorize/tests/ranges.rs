@@ -99,12 +99,16 @@ async fn reader_with(keys: &[EntityKey], rates: FaultRates) -> EntityReader {
     let mut writes = Writes::new();
     let record = TableRecord::new(id, now(), &name).encode();
     writes.put(keys::table(&AccountName::development(), &name.folded()), record);
-    for key in keys {
-        let entity = Entity { key: key.clone(), properties: Vec::new() };
-        let stored = stored::seal(&stored::encode_body(&entity), now());
-        writes.put(keys::entity(id, key), stored);
-    }
     crate::samples::commit(&*engine, writes).await;
+    for keys in keys.chunks(1000) {
+        let mut writes = Writes::new();
+        for key in keys {
+            let entity = Entity { key: key.clone(), properties: Vec::new() };
+            let stored = stored::seal(&stored::encode_body(&entity), now());
+            writes.put(keys::entity(id, key), stored);
+        }
+        crate::samples::commit(&*engine, writes).await;
+    }
     let engine = Arc::new(FaultyEngine::new(engine, 1, rates));
     EntityReader::new(engine, clock, Arc::new(Throttle::unlimited()))
 }
