@@ -90,6 +90,7 @@ fn issuer(name: &str, section: &IssuerSettings) -> Result<Issuer, String> {
         accounts: section.account_names().filter_map(AccountName::parse).collect(),
         role_claim: section.role_claim.clone(),
         roles: RoleValues {
+            delegator: section.delegator.clone(),
             reader: section.reader.clone(),
             contributor: section.contributor.clone(),
             owner: section.owner.clone(),

@@ -1,6 +1,9 @@
 //! The issuers of bearer tokens.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
 use serde::{Deserialize, Serialize};
 use trestle_identity::bearer::Role;
@@ -39,6 +42,8 @@ pub struct IssuerSettings {
     /// The claim with the role of the caller: a text, or an array of texts, of which the highest role counts.
     /// Default: `roles`.
     pub role_claim: String,
+    /// The value of that claim for callers that only request user delegation keys. Default: `delegator`.
+    pub delegator: String,
     /// The value of that claim for callers that read. Default: `reader`.
     pub reader: String,
     /// The value of that claim for callers that also write and delete. Default: `contributor`.
@@ -58,6 +63,7 @@ impl Default for IssuerSettings {
             accounts: String::new(),
             clock_skew_seconds: 60,
             role_claim: "roles".to_owned(),
+            delegator: name(Role::Delegator),
             reader: name(Role::Reader),
             contributor: name(Role::Contributor),
             owner: name(Role::Owner),
@@ -81,6 +87,7 @@ impl IssuerSettings {
             ("issuer", &self.issuer),
             ("audience", &self.audience),
             ("role_claim", &self.role_claim),
+            ("delegator", &self.delegator),
             ("reader", &self.reader),
             ("contributor", &self.contributor),
             ("owner", &self.owner),
@@ -93,9 +100,9 @@ impl IssuerSettings {
                 problem(key, &format!("must be visible ASCII of at most {TEXT_BYTES_MAX} bytes"));
             }
         }
-        let roles = [&self.reader, &self.contributor, &self.owner];
-        if roles[0] == roles[1] || roles[0] == roles[2] || roles[1] == roles[2] {
-            problem("owner", "the values of reader, contributor and owner must differ");
+        let roles = [&self.delegator, &self.reader, &self.contributor, &self.owner];
+        if BTreeSet::from(roles).len() < roles.len() {
+            problem("owner", "the values of delegator, reader, contributor and owner must differ");
         }
         if self.jwks_file.is_none() {
             problem("jwks_file", "required");
@@ -167,7 +174,7 @@ mod tests {
             ),
             (
                 IssuerSettings { reader: "owner".into(), ..valid() },
-                "owner: the values of reader, contributor and owner must differ",
+                "owner: the values of delegator, reader, contributor and owner must differ",
             ),
             (IssuerSettings { jwks_file: None, ..valid() }, "jwks_file: required"),
             (

@@ -11,7 +11,7 @@ mod role;
 mod tests;
 
 pub use self::{
-    issuer::{Issuer, Issuers, RoleValues, check_private},
+    issuer::{BearerUser, Issuer, Issuers, RoleValues, check_private},
     jwks::{JWKS_BYTES_MAX, JwksError, PublicKeys},
     jwt::BEARER_BYTES_MAX,
     role::Role,
