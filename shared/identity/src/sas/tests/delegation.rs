@@ -130,7 +130,7 @@ fn what_a_key_cannot_sign_is_rejected_by_the_name_of_its_field() {
         ("skv=2021-12-02", "skv=new", "skv: must be a version"),
         ("skv=2021-12-02", "skv=2021-12-02&skv=2021-12-02", "skv: must not be repeated"),
         ("skoid=11111111-1111-1111-1111-111111111111", "skoid=", "skoid: required"),
-        ("skoid=11111111-1111-1111-1111-111111111111&", "", "sktid: does not belong"),
+        ("skoid=11111111-1111-1111-1111-111111111111&", "", "sks: does not belong"),
         ("skoid=1111", "skoid=a%0Ab", "skoid: must not have control characters"),
         ("sv=2026-10-06", "sv=2018-11-08", "skoid: needs sv 2018-11-09 or newer"),
         (
