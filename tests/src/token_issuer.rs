@@ -42,11 +42,11 @@ impl TokenIssuer {
 
     /// A token with a role, which expires after `seconds`; negative: before.
     pub fn token(&self, role: &str, seconds: i64) -> String {
-        self.token_of(role, seconds, json!({"sub": SUBJECT}))
+        self.token_of(role, seconds, &json!({"sub": SUBJECT}))
     }
 
     /// The same with these claims about its user, an object.
-    pub fn token_of(&self, role: &str, seconds: i64, user: Value) -> String {
+    pub fn token_of(&self, role: &str, seconds: i64, user: &Value) -> String {
         let expiry = SystemClock.now().to_unix().0 + seconds;
         let mut claims = json!({"iss": self.name, "aud": AUDIENCE, "exp": expiry, "roles": [role]});
         let user = user.as_object().cloned().unwrap_or_default();

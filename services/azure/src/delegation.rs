@@ -63,7 +63,7 @@ pub(crate) fn get_key(
     let account = accounts.get(caller.account.as_str());
     let value = account.and_then(|account| key.value(account, role));
     let value = value.ok_or_else(|| not_authorized("the account has no key"))?;
-    let document = xml::write_delegation_key(&xml::KeyDocument {
+    let document = xml::write_delegation_key(&xml::DelegationKeyDocument {
         user: &key.user,
         issuer: &key.issuer,
         start: key.start.as_str(),

@@ -175,7 +175,7 @@ async fn a_key_is_only_for_callers_with_a_bearer_token_and_for_a_week() {
         let failed = key_of(&blobs, 'b', &owner, &body).await;
         assert_eq!(failed.failure(), (400, code), "{body}");
     }
-    let unnamed = corp.issuer.token_of("owner", 600, json!({}));
+    let unnamed = corp.issuer.token_of("owner", 600, &json!({}));
     let failed = key_of(&blobs, 'b', &unnamed, &key_info(60)).await;
     assert_eq!(failed.failure(), (403, "AuthorizationFailure"));
     assert!(failed.text().contains("`oid`"), "{failed:?}");

@@ -17,7 +17,7 @@ pub struct KeyInfo {
 
 /// A key, as a response has it.
 #[derive(Clone, Copy)]
-pub struct KeyDocument<'a> {
+pub struct DelegationKeyDocument<'a> {
     /// The user.
     pub user: &'a str,
     /// The issuer of its token.
@@ -55,7 +55,7 @@ pub fn read_key_info(document: &[u8]) -> Result<KeyInfo, Fault> {
 
 /// Writes a key.
 #[must_use]
-pub fn write_delegation_key(key: &KeyDocument<'_>) -> String {
+pub fn write_delegation_key(key: &DelegationKeyDocument<'_>) -> String {
     XmlWriter::document("UserDelegationKey", |writer| {
         writer.text("SignedOid", key.user);
         writer.text("SignedTid", key.issuer);
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_key_has_its_elements_in_the_order_of_azure() {
-        let key = KeyDocument {
+        let key = DelegationKeyDocument {
             user: "u",
             issuer: "https://a?b&c",
             start: "s",

@@ -26,8 +26,8 @@ pub type Signature = [u8; SIGNATURE_BYTES];
 #[derive(Clone)]
 pub struct AccountKey {
     signer: hmac::Key,
-    /// Derives the user delegation keys of the account: the signature of [`DELEGATION`], which nobody can request, so
-    /// that no delegation key is the signature of a token or of a request.
+    /// Derives the user delegation keys of the account: the signature of [`DELEGATION`], which no caller can request.
+    /// So no delegation key is the signature of a token or of a request.
     delegator: hmac::Key,
     /// The digest for comparisons: equal for equal keys only, and of one length for all.
     digest: hmac::Tag,

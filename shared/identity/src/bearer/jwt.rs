@@ -107,8 +107,8 @@ impl Claims {
 }
 
 impl Claims {
-    /// The id of the user: `oid`, or without it `sub`; none where it is no visible ASCII, which a shared access signature
-    /// could not contain.
+    /// The id of the user: `oid`, or without it `sub`; none where it is no visible ASCII, since a shared access
+    /// signature contains it.
     pub(super) fn user(&self) -> Option<&str> {
         let claim = self.others.get("oid").or_else(|| self.others.get("sub"))?;
         let fits = |id: &&str| (1..=USER_BYTES_MAX).contains(&id.len());

@@ -1,8 +1,8 @@
 //! Tokens that a user delegation key signs: a key that a user with a bearer token requests, for a week at most.
 //!
-//! The key is derived from a key of the account and from everything about it: account, issuer, user, times, service,
-//! version, and the role of the user. Nothing is stored, and no field can be changed. A token does not contain the role:
-//! it is the one whose derivation made the signature.
+//! The key is derived from a key of the account and from everything about it: account, issuer, user, times,
+//! service, version, and the role of the user. Nothing is stored, and no field can be changed. A token does not contain
+//! the role: it is the one whose derivation made the signature.
 
 use std::fmt;
 
@@ -97,8 +97,8 @@ impl DelegationTerms {
         })
     }
 
-    /// What the key is derived from. Each value is on a line of its own, since control characters are rejected in tokens
-    /// and claims. Times are points in time, however they are written.
+    /// What the key is derived from. Each value is on a line of its own, since control characters are rejected in
+    /// tokens and claims. Times are points in time, however they are written.
     fn derivation(&self, account: &str, role: Role) -> String {
         let Self { user, issuer, start, expiry, service, version } = self;
         let (start, expiry) = (start.ticks().get(), expiry.ticks().get());
