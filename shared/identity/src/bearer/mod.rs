@@ -7,6 +7,7 @@ mod issuer;
 mod jwks;
 mod jwt;
 mod role;
+mod signing_key;
 #[cfg(test)]
 mod tests;
 
@@ -15,4 +16,5 @@ pub use self::{
     jwks::{JWKS_BYTES_MAX, JwksError, PublicKeys},
     jwt::BEARER_BYTES_MAX,
     role::Role,
+    signing_key::{SIGNING_KEY_BYTES_MAX, SigningKey, SigningKeyError},
 };
