@@ -57,7 +57,7 @@ pub enum TokenCommand {
 }
 
 const HELP: &str = "\
-An issuer on this machine is for trials and tests: whoever reads its key has every role in its
+An issuer on this machine is for trials and tests: a reader of its key has every role in its
 accounts. In production use the issuer of your organisation.
 
 Exit codes:
