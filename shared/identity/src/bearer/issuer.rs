@@ -1,6 +1,13 @@
 //! Issuers, and the callers that their tokens authenticate.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use quick_cache::sync::Cache;
 
@@ -31,6 +38,8 @@ pub struct Issuer {
     pub audience: String,
     /// Its keys.
     pub keys: PublicKeys,
+    /// Where tokens that name another key are recorded.
+    pub misses: KeyMisses,
     /// How much its clock may differ from ours.
     pub clock_skew: Duration,
     /// The accounts that its tokens act for.
@@ -40,6 +49,37 @@ pub struct Issuer {
     /// The values of that claim.
     pub roles: RoleValues,
 }
+
+/// Whether a token named a key that its issuer does not have: a reason to fetch its keys again. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct KeyMisses(Arc<AtomicBool>);
+
+impl KeyMisses {
+    /// Records such a token.
+    pub fn record(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Forgets all of them.
+    pub fn clear(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether there was one.
+    #[must_use]
+    pub fn is_recorded(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Not a part of what an issuer is.
+impl PartialEq for KeyMisses {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for KeyMisses {}
 
 /// The value of the claim for each role.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -222,7 +262,13 @@ impl Issuers {
         let (index, issuer) = found.ok_or_else(unknown)?;
         let signed = jwt.signed.as_bytes();
         match issuer.keys.verify(jwt.algorithm, jwt.key_id.as_deref(), signed, &jwt.signature) {
-            None => return fails("`kid` must be a key of its issuer"),
+            None => {
+                issuer.misses.record();
+                return match issuer.keys.is_empty() {
+                    true => fails("the keys of its issuer were not fetched yet"),
+                    false => fails("`kid` must be a key of its issuer"),
+                };
+            }
             Some(false) => return fails("the signature is wrong"),
             Some(true) => {}
         }

@@ -12,7 +12,7 @@ mod signing_key;
 mod tests;
 
 pub use self::{
-    issuer::{BearerUser, Issuer, Issuers, RoleValues, check_private},
+    issuer::{BearerUser, Issuer, Issuers, KeyMisses, RoleValues, check_private},
     jwks::{JWKS_BYTES_MAX, JwksError, PublicKeys},
     jwt::BEARER_BYTES_MAX,
     role::Role,

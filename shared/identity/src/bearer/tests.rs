@@ -97,6 +97,7 @@ fn issuer(name: &str, issuer: &str, keys: &[Value]) -> Issuer {
         issuer: issuer.to_owned(),
         audience: "trestle".to_owned(),
         keys: PublicKeys::parse(set.as_bytes()).expect("a key set"),
+        misses: KeyMisses::default(),
         clock_skew: Duration::from_secs(60),
         accounts: vec![account("acme"), account("closed"), account("absent")],
         role_claim: "roles".to_owned(),

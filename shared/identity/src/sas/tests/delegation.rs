@@ -7,7 +7,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use super::checks::{account, at, peer};
 use crate::{
     account::{Account, AccountKey, AccountSet},
-    bearer::{Issuer, Issuers, PublicKeys, Role, RoleValues},
+    bearer::{Issuer, Issuers, KeyMisses, PublicKeys, Role, RoleValues},
     caller::{Authority, Letters},
     sas::{
         Check, Delegation, DelegationTerms, Denied, Named, NamedResource, Outcome, Scope, Terms,
@@ -167,6 +167,7 @@ fn issuer() -> Issuer {
         issuer: ISSUER.to_owned(),
         audience: "trestle".to_owned(),
         keys: PublicKeys::parse(keys.as_bytes()).expect("a key set"),
+        misses: KeyMisses::default(),
         clock_skew: Duration::from_secs(60),
         accounts: ["acme", "other"].map(|name| AccountName::parse(name).expect("a name")).into(),
         role_claim: "roles".to_owned(),
