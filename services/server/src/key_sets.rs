@@ -1,4 +1,5 @@
-//! The key sets of issuers that are at a URL: fetched while the process runs, so that a start waits for no other server.
+//! The key sets of issuers that are at a URL: fetched while the process runs, so that a start does not wait for another
+//! server.
 //!
 //! A set is fetched again after ten minutes, and where a token names a key that it lacks. Whatever fails, the last good
 //! set remains in use.
@@ -64,8 +65,8 @@ impl FetchedSet {
         let Some(attempted) = self.attempted else { return true };
         let age = now.saturating_duration_since(attempted);
         let retry_after = if self.keys.is_empty() { FIRST_RETRY_AFTER } else { RETRY_AFTER };
-        let is_wanted = || self.problem.is_some() || self.misses.is_recorded();
-        age >= REFRESH_AFTER || (age >= retry_after && is_wanted())
+        let has_reason = || self.problem.is_some() || self.misses.is_recorded();
+        age >= REFRESH_AFTER || (age >= retry_after && has_reason())
     }
 }
 

@@ -37,8 +37,8 @@ pub struct IssuerSettings {
     /// RS256, EC of P-256 for ES256. Required, unless `jwks_url` is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jwks_file: Option<PathBuf>,
-    /// The URL of such a set instead: `https`, or `http` on loopback. It is fetched after the start, each ten minutes, and
-    /// within a minute for a token with another key; redirects are not followed.
+    /// The URL of such a set instead: `https`, or `http` on loopback. It is fetched after the start, each ten minutes,
+    /// and within a minute for a token with another key; redirects are not followed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jwks_url: Option<String>,
     /// The accounts that its tokens act for, separated by commas. Required.
