@@ -96,14 +96,12 @@ async fn a_key_set_is_fetched_after_the_start_and_a_failure_is_counted_and_opens
     let series = |result: &str| {
         format!(
             "trestle_config_reloads_total{{trestle_reload_result=\"{result}\",\
-             trestle_reload_subject=\"key-sets\"}}"
+             trestle_reload_subject=\"key-sets\""
         )
     };
-    let page = until(
-        async || server.page("/metrics").await,
-        |page| metric(page, &series("failed")) >= Some(2.0),
-    );
-    assert_eq!(metric(&page.await, &series("applied")), Some(1.0));
+    let is_counted = |page: &String| metric(page, &series("failed")) >= Some(2.0);
+    let page = until(async || server.page("/metrics").await, is_counted).await;
+    assert_eq!(metric(&page, &series("applied")), Some(1.0));
     for (issuer, name) in [(other, REDIRECTED), (TokenIssuer::new(REFUSED), REFUSED)] {
         let rejected = list(&blobs, &issuer.token("owner", 600)).await;
         assert_eq!(rejected.failure(), (401, "InvalidAuthenticationInfo"), "{name}");

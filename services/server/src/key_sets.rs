@@ -132,6 +132,8 @@ impl KeySets {
             let (reloads, accounts) = (reloads.clone(), Arc::clone(&accounts));
             async move {
                 let issuers = tokio::task::spawn_blocking(move || issuers(&source)).await?;
+                // Without settings nothing changes.
+                let Some(issuers) = issuers else { return Ok(false) };
                 let urls = issuers.keys().cloned().collect();
                 let mut attempts = JoinSet::new();
                 for url in sets.begin(&urls, Instant::now()) {
@@ -165,11 +167,10 @@ impl KeySets {
     }
 }
 
-/// The URLs of key sets, each with the name of an issuer. Blocks.
-fn issuers(source: &SettingsSource) -> BTreeMap<String, String> {
-    let settings = source.usable().unwrap_or_default();
-    let sections = settings.gateway.issuers.0.into_iter();
-    sections.filter_map(|(name, section)| Some((section.jwks_url?, name))).collect()
+/// The URLs of key sets, each with the name of an issuer; none while no settings can be used. Blocks.
+fn issuers(source: &SettingsSource) -> Option<BTreeMap<String, String>> {
+    let sections = source.usable()?.gateway.issuers.0.into_iter();
+    Some(sections.filter_map(|(name, section)| Some((section.jwks_url?, name))).collect())
 }
 
 async fn fetch(reader: &DocumentReader, url: &str) -> Result<PublicKeys, String> {
