@@ -25,4 +25,5 @@ mod resumed;
 mod shown;
 mod signed;
 mod targets;
+mod tokens;
 mod unanswered;

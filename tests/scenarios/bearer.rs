@@ -14,7 +14,7 @@ use trestle_tests::{
 };
 
 pub(crate) const ISSUER: &str = "https://login.example.com/tenant";
-const KEY: &str =
+pub(crate) const KEY: &str =
     "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQ==";
 
 const INVALID: (Code, &str) = (Code::Unauthenticated, "INVALID_AUTHENTICATION_INFO");
@@ -44,7 +44,7 @@ impl Corp {
         self.directory.path().join("config.toml")
     }
 
-    fn section(&self) -> String {
+    pub(crate) fn section(&self) -> String {
         let keys = self.keys();
         format!(
             "[gateway.issuers.corp]\nissuer = \"{ISSUER}\"\naudience = \"trestle\"\n\
@@ -53,10 +53,16 @@ impl Corp {
         )
     }
 
-    /// Writes the settings: the accounts `acme` and `other`, and a section.
-    fn configure(&self, section: &str) {
-        let accounts =
-            format!("[accounts.acme]\nkey1 = \"{KEY}\"\n[accounts.other]\nkey1 = \"{KEY}\"\n");
+    /// Writes the settings: the accounts `acme` and `other` with the same key, and a section.
+    pub(crate) fn configure(&self, section: &str) {
+        self.configure_keys(&[KEY], section);
+    }
+
+    /// The same with other keys of `acme`.
+    pub(crate) fn configure_keys(&self, keys: &[&str], section: &str) {
+        let lines = keys.iter().zip(1..).map(|(key, number)| format!("key{number} = \"{key}\"\n"));
+        let keys: String = lines.collect();
+        let accounts = format!("[accounts.acme]\n{keys}[accounts.other]\nkey1 = \"{KEY}\"\n");
         replace_file(&self.config(), &format!("{accounts}{section}"));
     }
 

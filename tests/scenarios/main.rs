@@ -31,6 +31,7 @@ mod filters;
 mod grants;
 mod hot_rows;
 mod imports;
+mod key_sets;
 mod limits;
 mod log;
 mod model;

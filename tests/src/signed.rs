@@ -60,6 +60,7 @@ pub fn terms(scope: Scope, permissions: &str) -> Terms {
         policy: None,
         addresses: None,
         protocol: None,
+        delegation: None,
         scope,
     }
 }

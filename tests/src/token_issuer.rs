@@ -5,11 +5,13 @@ use ring::{
     rand::SystemRandom,
     signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use trestle_service::clock::{Clock as _, SystemClock};
 
 /// The audience of every token.
 const AUDIENCE: &str = "trestle";
+/// The claim `sub` of every token.
+const SUBJECT: &str = "user-1";
 /// The id of every key.
 const KEY_ID: &str = "k1";
 
@@ -40,8 +42,15 @@ impl TokenIssuer {
 
     /// A token with a role, which expires after `seconds`; negative: before.
     pub fn token(&self, role: &str, seconds: i64) -> String {
+        self.token_of(role, seconds, &json!({"sub": SUBJECT}))
+    }
+
+    /// The same with these claims about its user, an object.
+    pub fn token_of(&self, role: &str, seconds: i64, user: &Value) -> String {
         let expiry = SystemClock.now().to_unix().0 + seconds;
-        let claims = json!({"iss": self.name, "aud": AUDIENCE, "exp": expiry, "roles": [role]});
+        let mut claims = json!({"iss": self.name, "aud": AUDIENCE, "exp": expiry, "roles": [role]});
+        let user = user.as_object().cloned().unwrap_or_default();
+        claims.as_object_mut().unwrap().extend(user);
         let header = json!({"alg": "ES256", "kid": KEY_ID, "typ": "JWT"});
         let [header, claims] =
             [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part.to_string()));

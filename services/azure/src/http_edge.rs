@@ -334,13 +334,7 @@ impl<P: RestProtocol> Service<Request> for HttpEdge<P> {
             }
             // Over HTTP/1 the listener omits it, and over HTTP/2 it would break the rule.
             if is_head {
-                *answer.body_mut() = Body::empty();
-                if !answer.status().is_success() {
-                    // They would announce a document that clients then try to read.
-                    let headers = answer.headers_mut();
-                    headers.remove(header::CONTENT_TYPE);
-                    headers.remove(header::CONTENT_LENGTH);
-                }
+                drop_body(&mut answer);
             }
             // Also if the outcome is unknown, as after a server error.
             if let Some(head) = head.filter(|_| sets_rules && !answer.status().is_client_error()) {
@@ -389,6 +383,17 @@ fn common(headers: &mut HeaderMap, client: &HeaderMap, params: Option<&Params>) 
 fn is_blob(answer: &Response) -> bool {
     answer.headers().contains_key(header::ACCEPT_RANGES)
         || answer.status() == StatusCode::NOT_MODIFIED
+}
+
+/// Leaves the head of a response alone.
+fn drop_body(answer: &mut Response) {
+    *answer.body_mut() = Body::empty();
+    if !answer.status().is_success() {
+        // They would announce a document that clients then try to read.
+        let headers = answer.headers_mut();
+        headers.remove(header::CONTENT_TYPE);
+        headers.remove(header::CONTENT_LENGTH);
+    }
 }
 
 /// Whether a browser runs scripts in a response that is a blob: by its type, since it guesses none.

@@ -20,6 +20,7 @@ mod blob;
 mod bulk_tests;
 mod collected;
 pub mod date;
+mod delegation;
 mod dispatch;
 mod drain;
 mod error;
@@ -78,7 +79,7 @@ pub fn tables(deps: EdgeDeps, layers: impl FnOnce(CallService) -> CallService) -
 #[must_use]
 pub fn queues(deps: EdgeDeps, layers: impl FnOnce(CallService) -> CallService) -> CallService {
     let rules = Lookup::new("trestle.queue.v1.QueueService", deps.upstream.clone());
-    let queue = queue::QueueProtocol::new(Arc::clone(&deps.identity.clock));
+    let queue = queue::QueueProtocol::new(deps.identity.clone());
     edge(queue, deps, layers, rules)
 }
 

@@ -15,6 +15,7 @@ mod sas;
 mod service;
 pub mod status;
 mod table;
+mod token;
 
 use std::process::ExitCode;
 
@@ -45,6 +46,8 @@ pub use table::args::{
     GetEntityArgs, ImportArgs, ImportMode, InsertEntityArgs, QueryArgs, TableCommand, UpsertMode,
     WriteEntityArgs,
 };
+
+pub use token::{CreateTokenArgs, TokenArgs, TokenCommand};
 
 /// A command for which a server is called.
 #[derive(Debug)]
@@ -89,4 +92,10 @@ pub async fn run(command: ClientCommand, client: &ClientArgs) -> ExitCode {
 #[must_use]
 pub fn run_sas(args: SasArgs, client: &ClientArgs) -> ExitCode {
     finish(sas::run(args, client), client.output.is_json(), None)
+}
+
+/// Makes keys and tokens of an issuer of bearer tokens; errors go to standard error. Nothing is sent.
+#[must_use]
+pub fn run_token(args: TokenArgs, is_quiet: bool) -> ExitCode {
+    finish(token::run(args.command, is_quiet), false, None)
 }

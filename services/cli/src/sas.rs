@@ -150,6 +150,7 @@ impl GrantArgs {
             policy,
             addresses: self.ip.map(AddressRange::parse).transpose()?,
             protocol: self.https_only.then_some(Protocol::Https),
+            delegation: None,
             scope,
         })
     }

@@ -17,7 +17,7 @@ use clap::{
 use clap_complete::Shell;
 use trestle_cli::{
     BenchCommand, BlobCommand, EntityCommand, LogCommand, MessageCommand, QueueCommand, SasArgs,
-    TableCommand,
+    TableCommand, TokenArgs,
 };
 use trestle_command::{
     context::ContextCommand,
@@ -86,6 +86,8 @@ pub enum Command {
     Import(ImportCommand),
     /// Generate and explain shared access signatures; needs no server
     Sas(SasArgs),
+    /// Make keys and bearer tokens of an issuer on this machine, for trials; needs no server
+    Token(TokenArgs),
     /// Load-test a server
     #[command(subcommand, after_help = EXIT_CODES)]
     Bench(BenchCommand),
@@ -154,7 +156,7 @@ impl ConfigFileArgs {
 const CONFIG_FILE: &str = "./trestle.toml";
 
 /// The commands that call no server, and the arguments for clients that they have all the same.
-const SERVER_COMMANDS: [(&str, &[&str]); 9] = [
+const SERVER_COMMANDS: [(&str, &[&str]); 10] = [
     ("serve", &[]),
     ("healthcheck", &["endpoint", "ca_file", "server_name", "cert_file", "key_file", "quiet"]),
     ("config", &["quiet"]),
@@ -163,6 +165,7 @@ const SERVER_COMMANDS: [(&str, &[&str]); 9] = [
     ("doctor", &REPORT_FLAGS),
     ("completions", &["quiet"]),
     ("man", &["quiet"]),
+    ("token", &["quiet"]),
     ("version", &REPORT_FLAGS),
 ];
 /// The arguments for clients of commands with a report.

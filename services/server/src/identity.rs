@@ -10,12 +10,13 @@ use std::{
 
 use trestle_identity::{
     account::{Account, AccountKey, AccountSet, Accounts},
-    bearer::{Issuer, Issuers, JWKS_BYTES_MAX, PublicKeys, RoleValues},
+    bearer::{Issuer, Issuers, JWKS_BYTES_MAX, KeyMisses, PublicKeys, RoleValues},
 };
 use trestle_runtime::{config::ConfigError, task::Task};
 use trestle_service::name::AccountName;
 
 use crate::{
+    key_sets::KeySets,
     published_keys,
     reload::{ReloadedKeys, Reloads, SettingsSource},
     roles::GATEWAY,
@@ -30,7 +31,7 @@ const KEY_FILE_BYTES_MAX: u64 = 4096;
 ///
 /// # Errors
 /// Every key that cannot be read, without its content.
-pub fn read(settings: &Settings) -> Result<AccountSet, ConfigError> {
+pub(crate) fn read(settings: &Settings, key_sets: &KeySets) -> Result<AccountSet, ConfigError> {
     if !settings.server.roles.has(GATEWAY.name) {
         return Ok(AccountSet::default());
     }
@@ -45,7 +46,7 @@ pub fn read(settings: &Settings) -> Result<AccountSet, ConfigError> {
     }
     let mut issuers = Vec::new();
     for (name, section) in &settings.gateway.issuers.0 {
-        match issuer(name, section) {
+        match issuer(name, section, key_sets) {
             Ok(issuer) => issuers.push(issuer),
             Err(problem) => problems.push(problem),
         }
@@ -77,19 +78,27 @@ fn account(name: &str, section: &AccountSettings, problems: &mut Vec<String>) ->
     Some(Account { name, keys, is_disabled: section.disabled, allows_public_access })
 }
 
-fn issuer(name: &str, section: &IssuerSettings) -> Result<Issuer, String> {
-    let file = section.jwks_file.clone().unwrap_or_default();
-    let keys = public_keys_in(&file)
-        .map_err(|problem| format!("gateway.issuers.{name}.jwks_file: {problem}"))?;
+fn issuer(name: &str, section: &IssuerSettings, key_sets: &KeySets) -> Result<Issuer, String> {
+    let (keys, misses) = match &section.jwks_url {
+        Some(url) => key_sets.of(url),
+        None => {
+            let file = section.jwks_file.clone().unwrap_or_default();
+            let keys = public_keys_in(&file)
+                .map_err(|problem| format!("gateway.issuers.{name}.jwks_file: {problem}"))?;
+            (keys, KeyMisses::default())
+        }
+    };
     Ok(Issuer {
         name: name.to_owned(),
         issuer: section.issuer.clone(),
         audience: section.audience.clone(),
         keys,
+        misses,
         clock_skew: Duration::from_secs(section.clock_skew_seconds),
         accounts: section.account_names().filter_map(AccountName::parse).collect(),
         role_claim: section.role_claim.clone(),
         roles: RoleValues {
+            delegator: section.delegator.clone(),
             reader: section.reader.clone(),
             contributor: section.contributor.clone(),
             owner: section.owner.clone(),
@@ -117,7 +126,8 @@ pub(crate) fn key_file_problems(settings: &Settings) -> Vec<String> {
     });
     let issuers = settings.gateway.issuers.0.iter();
     let issuers = issuers.filter(|(_, section)| section.jwks_file.is_some());
-    let issuers = issuers.filter_map(|(name, section)| issuer(name, section).err());
+    let issuers =
+        issuers.filter_map(|(name, section)| issuer(name, section, &KeySets::default()).err());
     files.chain(issuers).collect()
 }
 
@@ -141,14 +151,20 @@ fn key_of(path: &Path) -> Result<AccountKey, String> {
 }
 
 /// A task that reloads `accounts` when the settings or their key files change.
-pub fn watch(accounts: &Accounts, source: SettingsSource, reloads: &Reloads) -> Task {
+pub(crate) fn watch(
+    accounts: &Accounts,
+    key_sets: &KeySets,
+    source: SettingsSource,
+    reloads: &Reloads,
+) -> Task {
+    let key_sets = key_sets.clone();
     let accounts = accounts.clone();
     let current = AccountSet::clone(&accounts.now());
     let (start, reloads) = (current.clone(), reloads.clone().located_in(source.clone()));
     let running = accounts.clone();
     let reread = move || match source.usable() {
         Some(settings) => {
-            let read = read(&settings).map_err(|error| match error {
+            let read = read(&settings, &key_sets).map_err(|error| match error {
                 ConfigError::Invalid { problems } => problems.join("; "),
                 other => other.to_string(),
             });

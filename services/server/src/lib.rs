@@ -20,6 +20,7 @@ pub mod healthcheck;
 mod hot_partitions;
 pub mod identity;
 pub mod ingress;
+mod key_sets;
 mod measured;
 pub mod named_files;
 pub mod process_error;

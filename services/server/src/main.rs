@@ -87,6 +87,7 @@ fn main() -> ExitCode {
             Ok(client) => trestle_cli::run_sas(args, &client),
             Err(code) => code,
         }),
+        Command::Token(args) => Ok(trestle_cli::run_token(args, client.is_quiet())),
         Command::Import(command) => {
             self::call(client, |client| Box::pin(trestle_import::run_import(command, client)))
         }

@@ -196,11 +196,25 @@ impl Reloads {
         T: PartialEq + Send + 'static,
     {
         let reloads = self.clone();
-        // From zero: the first increase is visible too.
-        for result in RESULTS {
-            reloads.add(name, result, 0);
-        }
+        reloads.declare(name);
         every(CHECK_EVERY, Watched { name, reloads, current, problem: None, read, apply })
+    }
+
+    /// Begins the counts of a subject at zero: the first increase is visible too.
+    pub(crate) fn declare(&self, subject: &'static str) {
+        for result in RESULTS {
+            self.add(subject, result, 0);
+        }
+    }
+
+    /// Counts a change that applies from now on.
+    pub(crate) fn applied(&self, subject: &'static str) {
+        self.count(subject, APPLIED);
+    }
+
+    /// Counts an attempt that changed nothing, since it failed.
+    pub(crate) fn failed(&self, subject: &'static str) {
+        self.count(subject, FAILED);
     }
 
     fn count(&self, subject: &'static str, result: &'static str) {

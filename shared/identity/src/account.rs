@@ -59,7 +59,7 @@ impl Account {
 
 /// Whether one of the account's keys passes `check`, which runs as often for every account, and for
 /// an absent one.
-fn matches_any(account: Option<&Account>, check: impl Fn(&AccountKey) -> bool) -> bool {
+pub(crate) fn matches_any(account: Option<&Account>, check: impl Fn(&AccountKey) -> bool) -> bool {
     let keys = account.map(|account| account.keys.as_slice()).unwrap_or_default();
     (0..KEYS_MAX).any(|index| match keys.get(index) {
         Some(key) => check(key),

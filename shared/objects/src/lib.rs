@@ -4,6 +4,7 @@
 mod area;
 mod binding;
 mod cloud;
+pub mod document;
 #[cfg(feature = "testing")]
 pub mod faulty;
 mod http;

@@ -78,6 +78,7 @@ fuzz_target!(|input: Input| {
         policy: input.policy.clone(),
         addresses: None,
         protocol: None,
+        delegation: None,
         scope: scope(&input),
     };
     let Ok(token) = mint(terms, account.name.as_str(), &AccountKey::development()) else {

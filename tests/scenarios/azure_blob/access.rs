@@ -17,6 +17,7 @@ fn token(scope: Scope, permissions: &str) -> String {
         policy: None,
         addresses: None,
         protocol: None,
+        delegation: None,
         scope,
     };
     mint(terms, "devstoreaccount1", &AccountKey::development()).unwrap().to_query()

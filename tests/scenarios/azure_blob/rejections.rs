@@ -14,7 +14,6 @@ async fn what_is_not_implemented_is_refused_by_its_name() {
     let rest = BlobRest::start().await;
     rest.container("photos").await;
     for (method, target) in [
-        ("POST", "/?restype=service&comp=userdelegationkey"),
         ("POST", "/photos/x?comp=query"),
         ("PUT", "/photos/x?comp=expiry"),
         ("PUT", "/photos/x?comp=immutabilityPolicies"),

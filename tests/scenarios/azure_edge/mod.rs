@@ -11,3 +11,4 @@ mod hostile;
 mod metadata;
 mod overload;
 mod telemetry;
+mod user_delegation;

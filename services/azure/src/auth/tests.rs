@@ -124,12 +124,12 @@ fn accepts_a_token_in_the_query_beside_other_parameters() {
         Ok("devstoreaccount1")
     );
     assert_eq!(of(token.replace("sp=raud", "sp=r")), Err(Reason::AuthenticationFailed));
-    // User delegation is rejected as what it is.
+    // A field without effect is rejected by its name.
     let delegated = head(&format!("/devstoreaccount1/MyTable?skoid=a&{token}"), &[]);
     let delegated = caller(&delegated, &TABLE, &identity(Account::development()));
     let delegated = delegated.expect_err("rejected");
     assert_eq!(delegated.reason, Reason::AuthenticationFailed);
-    assert!(delegated.message.contains("skoid: user delegation is not"), "{delegated}");
+    assert!(delegated.message.contains("skoid: must be in a token of a container"), "{delegated}");
     // A malformed signature is a wrong one.
     assert_eq!(of(format!("{token}&sp=raud")), Err(Reason::AuthenticationFailed));
 }
@@ -145,6 +145,7 @@ fn terms() -> Terms {
         policy: None,
         addresses: None,
         protocol: None,
+        delegation: None,
         scope: Scope::of_table("mytable", &KeyRange::default()),
     }
 }

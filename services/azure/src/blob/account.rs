@@ -6,12 +6,14 @@ use tonic::body::Body;
 use trestle_identity::{
     authorize::anonymous,
     caller::{Authority, Caller},
+    credentials::Identity,
+    spec::BLOB,
 };
 use trestle_proto::blob::v1 as proto;
-use trestle_service::{clock::Clock, fault::Fault};
+use trestle_service::fault::Fault;
 
 use super::{list, operation::OnBlobAccount, upload::check_body, xml_answer};
-use crate::{error::RestError, grpc_call::GrpcCall, head::RequestHead, reply, xml};
+use crate::{delegation, error::RestError, grpc_call::GrpcCall, head::RequestHead, reply, xml};
 
 /// What clients read of an account before they choose between their ways to use it: the secondary can be read, and
 /// there are no directories.
@@ -39,7 +41,7 @@ pub(super) async fn perform(
     head: &RequestHead,
     body: &Bytes,
     call: GrpcCall,
-    clock: &dyn Clock,
+    identity: &Identity,
 ) -> Result<Response<Body>, RestError> {
     let path = operation.path();
     match operation {
@@ -81,10 +83,11 @@ pub(super) async fn perform(
             let _: proto::SetServicePropertiesResponse = call.unary(path, &request).await?;
             Ok(reply::empty(StatusCode::ACCEPTED))
         }
+        OnBlobAccount::GetDelegationKey => delegation::get_key(head, body, &call, identity, &BLOB),
         OnBlobAccount::GetStats => {
             let request = proto::GetServiceStatsRequest {};
             let _: proto::GetServiceStatsResponse = call.unary(path, &request).await?;
-            Ok(xml_answer(xml::write_stats(&clock.now().into())))
+            Ok(xml_answer(xml::write_stats(&identity.clock.now().into())))
         }
     }
 }

@@ -160,7 +160,8 @@ async fn part(
     let answer = answered.unwrap_or_else(|error| {
         let error = error.with_fields(fields::name);
         let headers = &request.head.headers;
-        let error = ErrorResponse::new(error, &id, protocol.clock.now()).of_request(headers);
+        let error =
+            ErrorResponse::new(error, &id, protocol.identity.clock.now()).of_request(headers);
         let mut answer = document(&error);
         *answer.status_mut() = error.status;
         super::header::set(answer.headers_mut(), ERROR_CODE, &error.code);

@@ -29,8 +29,6 @@ mod upload;
 mod website;
 mod write;
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
 use tonic::body::Body;
@@ -38,7 +36,6 @@ use trestle_identity::{
     credentials::Identity,
     spec::{BLOB, ServiceSpec},
 };
-use trestle_service::clock::Clock;
 
 pub(crate) use self::{header::COPY_SOURCE, route::resource};
 use self::{
@@ -58,15 +55,14 @@ use crate::{
 /// See the module.
 #[derive(Clone)]
 pub(crate) struct BlobProtocol {
-    clock: Arc<dyn Clock>,
-    /// For the requests in a batch, each of which has credentials of its own.
+    /// For user delegation keys, and for the requests in a batch, each of which has credentials of its own.
     identity: Identity,
 }
 
 impl BlobProtocol {
     /// Creates the protocol, with the accounts and the wall clock of `identity`.
     pub(crate) fn new(identity: Identity) -> Self {
-        Self { clock: Arc::clone(&identity.clock), identity }
+        Self { identity }
     }
 }
 
@@ -105,7 +101,7 @@ impl RestProtocol for BlobProtocol {
             }
             BlobOperation::Account(operation) => {
                 let body = body.collect().await?;
-                account::perform(operation, head, &body, call, &*self.clock).await
+                account::perform(operation, head, &body, call, &self.identity).await
             }
             BlobOperation::Container(name, operation) => {
                 let body = body.collect().await?;

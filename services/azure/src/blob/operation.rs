@@ -46,6 +46,8 @@ pub(crate) enum OnBlobAccount {
     GetStats,
     /// Gets the kind of the account, also on a container or a blob.
     GetInformation,
+    /// Gets a user delegation key.
+    GetDelegationKey,
     /// Finds blobs by their tags.
     FindBlobs,
     /// A batch of requests.
@@ -191,7 +193,9 @@ impl OnBlobAccount {
     fn target(self) -> (&'static str, bool) {
         match self {
             Self::ListContainers => (method!("ListContainers"), true),
-            Self::GetProperties | Self::GetInformation => (method!("GetServiceProperties"), true),
+            Self::GetProperties | Self::GetInformation | Self::GetDelegationKey => {
+                (method!("GetServiceProperties"), true)
+            }
             Self::SetProperties => (method!("SetServiceProperties"), false),
             Self::GetStats => (method!("GetServiceStats"), true),
             Self::FindBlobs => (method!("FindBlobs"), true),

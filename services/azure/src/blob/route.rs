@@ -25,15 +25,8 @@ pub(crate) const ROOT: &str = "$root";
 const DEFAULT_SCOPE: HeaderName = HeaderName::from_static("x-ms-default-encryption-scope");
 const ACCOUNT_SCOPE: &str = "$account-encryption-key";
 /// Values of `comp` of operations that are not implemented.
-const NOT_IMPLEMENTED: [&str; 7] = [
-    "userdelegationkey",
-    "incrementalcopy",
-    "query",
-    "expiry",
-    "immutabilitypolicies",
-    "legalhold",
-    "rename",
-];
+const NOT_IMPLEMENTED: [&str; 6] =
+    ["incrementalcopy", "query", "expiry", "immutabilitypolicies", "legalhold", "rename"];
 
 /// The operation of a request.
 ///
@@ -153,7 +146,7 @@ fn on_account(head: &RequestHead) -> Result<OnBlobAccount, RestError> {
         "blobs" => Ok(OnBlobAccount::FindBlobs),
         "batch" if head.method == Method::POST => Ok(OnBlobAccount::Batch),
         "batch" => Err(unknown_method(head)),
-        "properties" | "stats" if !params.is("restype", "service") => {
+        "properties" | "stats" | "userdelegationkey" if !params.is("restype", "service") => {
             Err(unknown(params, "restype"))
         }
         "properties" => match head.method {
@@ -161,6 +154,8 @@ fn on_account(head: &RequestHead) -> Result<OnBlobAccount, RestError> {
             Method::PUT => Ok(OnBlobAccount::SetProperties),
             _ => Err(unknown_method(head)),
         },
+        "userdelegationkey" if head.method == Method::POST => Ok(OnBlobAccount::GetDelegationKey),
+        "userdelegationkey" => Err(unknown_method(head)),
         "stats" if head.method != Method::GET => Err(unknown_method(head)),
         "stats" if !head.is_secondary => {
             let rule = "stats are those of the secondary name of the account";

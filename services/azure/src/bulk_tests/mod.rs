@@ -165,6 +165,7 @@ fn token() -> String {
         policy: None,
         addresses: None,
         protocol: None,
+        delegation: None,
         scope: Scope::Account {
             services: "b".to_owned(),
             resource_types: "sco".to_owned(),

@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use tonic::body::Body;
+use trestle_identity::{credentials::Identity, spec::QUEUE};
 use trestle_proto::queue::v1 as proto;
-use trestle_service::clock::Clock;
 
 use super::operation::{ListPage, OnAccount};
-use crate::{error::RestError, grpc_call::GrpcCall, head::RequestHead, reply, xml};
+use crate::{delegation, error::RestError, grpc_call::GrpcCall, head::RequestHead, reply, xml};
 
 /// Performs an operation.
 ///
@@ -18,7 +18,7 @@ pub(super) async fn perform(
     head: &RequestHead,
     body: &Bytes,
     call: GrpcCall,
-    clock: &dyn Clock,
+    identity: &Identity,
 ) -> Result<Response<Body>, RestError> {
     let path = operation.path();
     match operation {
@@ -34,10 +34,11 @@ pub(super) async fn perform(
             let _: proto::SetServicePropertiesResponse = call.unary(path, &request).await?;
             Ok(reply::empty(StatusCode::ACCEPTED))
         }
+        OnAccount::GetDelegationKey => delegation::get_key(head, body, &call, identity, &QUEUE),
         OnAccount::GetStats => {
             let request = proto::GetServiceStatsRequest {};
             let _: proto::GetServiceStatsResponse = call.unary(path, &request).await?;
-            Ok(document(xml::write_stats(&clock.now().into())))
+            Ok(document(xml::write_stats(&identity.clock.now().into())))
         }
     }
 }

@@ -13,12 +13,12 @@ mod operation;
 mod queues;
 mod route;
 
-use std::sync::Arc;
-
 use http::{HeaderMap, Response};
 use tonic::body::Body;
-use trestle_identity::spec::{QUEUE, ServiceSpec};
-use trestle_service::clock::Clock;
+use trestle_identity::{
+    credentials::Identity,
+    spec::{QUEUE, ServiceSpec},
+};
 
 use self::operation::QueueOperation;
 use crate::{
@@ -35,14 +35,14 @@ const BODY_BYTES_MAX: u64 = 131_584;
 /// See the module.
 #[derive(Clone)]
 pub(crate) struct QueueProtocol {
-    clock: Arc<dyn Clock>,
+    /// For user delegation keys, and for the last sync time of the secondary, whose copy is the primary itself.
+    identity: Identity,
 }
 
 impl QueueProtocol {
-    /// Creates the protocol; `clock` is the source of the last sync time of the secondary, whose copy is the
-    /// primary itself.
-    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock }
+    /// Creates the protocol, with the accounts and the wall clock of `identity`.
+    pub(crate) fn new(identity: Identity) -> Self {
+        Self { identity }
     }
 }
 
@@ -75,7 +75,7 @@ impl RestProtocol for QueueProtocol {
         let body = body.collect().await?;
         let performed = match operation {
             QueueOperation::Account(operation) => {
-                account::perform(operation, head, &body, call, &*self.clock).await
+                account::perform(operation, head, &body, call, &self.identity).await
             }
             QueueOperation::Queue(queue, operation) => {
                 queues::perform(queue, operation, head, &body, call).await

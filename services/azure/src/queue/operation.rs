@@ -24,6 +24,8 @@ pub(crate) enum OnAccount {
     SetProperties,
     /// Gets the replication statistics.
     GetStats,
+    /// Gets a user delegation key.
+    GetDelegationKey,
 }
 
 /// The requested page of the queues.
@@ -128,7 +130,9 @@ impl OnAccount {
     fn target(&self) -> (&'static str, bool) {
         match self {
             Self::ListQueues(_) => ("/trestle.queue.v1.QueueService/ListQueues", true),
-            Self::GetProperties => ("/trestle.queue.v1.QueueService/GetServiceProperties", true),
+            Self::GetProperties | Self::GetDelegationKey => {
+                ("/trestle.queue.v1.QueueService/GetServiceProperties", true)
+            }
             Self::SetProperties => ("/trestle.queue.v1.QueueService/SetServiceProperties", false),
             Self::GetStats => ("/trestle.queue.v1.QueueService/GetServiceStats", true),
         }

@@ -80,6 +80,12 @@ fn on_account(head: &RequestHead) -> Result<OnAccount, RestError> {
     if !params.is("restype", "service") {
         return Err(unknown(params, if params.get("comp").is_some() { "restype" } else { "comp" }));
     }
+    if params.is("comp", "userdelegationkey") {
+        return match head.method {
+            Method::POST => Ok(OnAccount::GetDelegationKey),
+            _ => Err(unknown_method(head)),
+        };
+    }
     let is_stats = params.is("comp", "stats");
     if !is_stats && !params.is("comp", "properties") {
         return Err(unknown(params, "comp"));

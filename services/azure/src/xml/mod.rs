@@ -9,6 +9,7 @@ mod blob_settings;
 mod blobs;
 mod blocks;
 mod containers;
+mod delegation;
 mod element;
 mod listing;
 mod messages;
@@ -26,6 +27,7 @@ pub use self::{
     blobs::{BlobsDocument, FoundDocument, write_blobs, write_found},
     blocks::{BlockLists, read_blocks, write_block_lists},
     containers::{ContainersDocument, write_containers},
+    delegation::{DelegationKeyDocument, KeyInfo, read_key_info, write_delegation_key},
     listing::Echo,
     messages::{read_message, write_deliveries, write_peeked, write_sent},
     pages::write_page_ranges,

@@ -204,6 +204,6 @@ fn a_role_permits_reads_or_writes_or_everything() {
                 | Need::ReadProperties
                 | Need::ReadStats
         );
-        assert_eq!(Role::ALL.map(permits), [is_read, !is_of_owner, true], "{need:?}");
+        assert_eq!(Role::ALL.map(permits), [false, is_read, !is_of_owner, true], "{need:?}");
     }
 }

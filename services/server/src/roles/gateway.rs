@@ -15,6 +15,7 @@ use super::{Build, BuildContext, RoleSpec, UpstreamRole};
 use crate::{
     identity,
     ingress::{self, AzureIngress, Ingress},
+    key_sets::KeySets,
     process_error::ProcessError,
     reload::Reloads,
     settings::{DevelopmentAccount, EndpointText, RoleKey as _},
@@ -35,7 +36,8 @@ pub const GATEWAY: RoleSpec = RoleSpec {
 fn build(context: &BuildContext<'_>, roles: &[UpstreamRole]) -> Result<Ingress, ProcessError> {
     let BuildContext { settings, deps, quotas, .. } = context;
     let accounts = Accounts::default();
-    accounts.replace(identity::read(settings)?);
+    let key_sets = KeySets::default();
+    accounts.replace(identity::read(settings, &key_sets)?);
     let is_open = settings.gateway.development_account != DevelopmentAccount::Off;
     let clock = Arc::clone(&deps.clock);
     let private_hosts = settings.gateway.private_hosts();
@@ -70,11 +72,13 @@ fn build(context: &BuildContext<'_>, roles: &[UpstreamRole]) -> Result<Ingress, 
     };
     let azure =
         roles.iter().filter_map(|role| edge_of(&role.spec, role.upstream.clone())).collect();
-    let watch = deps
-        .source
-        .clone()
-        .map(|source| identity::watch(&accounts, source, &Reloads::new(&deps.meter)));
-    Ok(Ingress { calls, azure, watches: watch.into_iter().collect() })
+    let watches = deps.source.clone().map(|source| {
+        let reloads = Reloads::new(&deps.meter);
+        let watch = identity::watch(&accounts, &key_sets, source.clone(), &reloads);
+        let fetch = key_sets.task(source, reloads, watch.waker());
+        vec![watch, fetch]
+    });
+    Ok(Ingress { calls, azure, watches: watches.unwrap_or_default() })
 }
 
 /// The names of the accounts at the time of each call.

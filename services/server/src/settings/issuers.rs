@@ -1,7 +1,12 @@
 //! The issuers of bearer tokens.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    path::PathBuf,
+};
 
+use http::Uri;
 use serde::{Deserialize, Serialize};
 use trestle_identity::bearer::Role;
 use trestle_runtime::config::shown;
@@ -29,9 +34,13 @@ pub struct IssuerSettings {
     /// What the claim `aud` of its tokens must have. Required.
     pub audience: String,
     /// A file with its public keys, as a JSON Web Key Set of at most 64 KiB and 32 keys: RSA of 2048 to 8192 bits for
-    /// RS256, EC of P-256 for ES256. Required.
+    /// RS256, EC of P-256 for ES256. Required, unless `jwks_url` is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jwks_file: Option<PathBuf>,
+    /// The URL of such a set instead: `https`, or `http` on loopback. It is fetched after the start, each ten minutes,
+    /// and within a minute for a token with another key; redirects are not followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jwks_url: Option<String>,
     /// The accounts that its tokens act for, separated by commas. Required.
     pub accounts: String,
     /// How much its clock may differ from that of the gateway, in seconds, up to 300. Default: 60.
@@ -39,6 +48,8 @@ pub struct IssuerSettings {
     /// The claim with the role of the caller: a text, or an array of texts, of which the highest role counts.
     /// Default: `roles`.
     pub role_claim: String,
+    /// The value of that claim for callers that only request user delegation keys. Default: `delegator`.
+    pub delegator: String,
     /// The value of that claim for callers that read. Default: `reader`.
     pub reader: String,
     /// The value of that claim for callers that also write and delete. Default: `contributor`.
@@ -55,9 +66,11 @@ impl Default for IssuerSettings {
             issuer: String::new(),
             audience: String::new(),
             jwks_file: None,
+            jwks_url: None,
             accounts: String::new(),
             clock_skew_seconds: 60,
             role_claim: "roles".to_owned(),
+            delegator: name(Role::Delegator),
             reader: name(Role::Reader),
             contributor: name(Role::Contributor),
             owner: name(Role::Owner),
@@ -81,6 +94,7 @@ impl IssuerSettings {
             ("issuer", &self.issuer),
             ("audience", &self.audience),
             ("role_claim", &self.role_claim),
+            ("delegator", &self.delegator),
             ("reader", &self.reader),
             ("contributor", &self.contributor),
             ("owner", &self.owner),
@@ -93,12 +107,18 @@ impl IssuerSettings {
                 problem(key, &format!("must be visible ASCII of at most {TEXT_BYTES_MAX} bytes"));
             }
         }
-        let roles = [&self.reader, &self.contributor, &self.owner];
-        if roles[0] == roles[1] || roles[0] == roles[2] || roles[1] == roles[2] {
-            problem("owner", "the values of reader, contributor and owner must differ");
+        let roles = [&self.delegator, &self.reader, &self.contributor, &self.owner];
+        if BTreeSet::from(roles).len() < roles.len() {
+            problem("owner", "the values of delegator, reader, contributor and owner must differ");
         }
-        if self.jwks_file.is_none() {
-            problem("jwks_file", "required");
+        match (&self.jwks_file, &self.jwks_url) {
+            (None, None) => problem("jwks_file", "required, or jwks_url"),
+            (Some(_), Some(_)) => problem("jwks_url", "must not be set beside jwks_file"),
+            (None, Some(url)) if !is_key_url(url) => {
+                let rule = "must be a URL of https, or of http on loopback, without credentials";
+                problem("jwks_url", &format!("{rule}, of at most {TEXT_BYTES_MAX} bytes"));
+            }
+            _ => {}
         }
         if self.clock_skew_seconds > CLOCK_SKEW_SECONDS_MAX {
             let rule = format!("must be at most {CLOCK_SKEW_SECONDS_MAX}");
@@ -114,6 +134,22 @@ impl IssuerSettings {
         }
         problems
     }
+}
+
+/// Whether keys may be fetched from a URL: another server on the way must not replace them.
+fn is_key_url(text: &str) -> bool {
+    let Ok(url) = text.parse::<Uri>() else { return false };
+    let Some(authority) = url.authority() else { return false };
+    let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+    let is_loopback =
+        || host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    let is_private = match url.scheme_str() {
+        Some("https") => true,
+        Some("http") => is_loopback(),
+        _ => false,
+    };
+    let has_user = authority.as_str().contains('@');
+    is_private && !has_user && !host.is_empty() && text.len() <= TEXT_BYTES_MAX
 }
 
 impl IssuersSettings {
@@ -167,9 +203,13 @@ mod tests {
             ),
             (
                 IssuerSettings { reader: "owner".into(), ..valid() },
-                "owner: the values of reader, contributor and owner must differ",
+                "owner: the values of delegator, reader, contributor and owner must differ",
             ),
-            (IssuerSettings { jwks_file: None, ..valid() }, "jwks_file: required"),
+            (IssuerSettings { jwks_file: None, ..valid() }, "jwks_file: required, or jwks_url"),
+            (
+                IssuerSettings { jwks_url: Some("https://a/".into()), ..valid() },
+                "jwks_url: must not be set beside jwks_file",
+            ),
             (
                 IssuerSettings { clock_skew_seconds: 301, ..valid() },
                 "clock_skew_seconds: must be at most 300: value=`301`",
@@ -182,6 +222,32 @@ mod tests {
         ] {
             assert_eq!(problems(section), [format!("gateway.issuers.corp.{expected}")]);
         }
+    }
+
+    #[test]
+    fn a_key_set_is_at_a_url_that_no_server_on_the_way_can_replace() {
+        for (url, is_valid) in [
+            ("https://login.example.com/keys?v=2", true),
+            ("https://login.example.com:8443", true),
+            ("http://127.0.0.1:8080/keys", true),
+            ("http://[::1]:8080/keys", true),
+            ("http://localhost/keys", true),
+            ("http://login.example.com/keys", false),
+            ("http://127.0.0.1.example.com/keys", false),
+            ("http://localhost@login.example.com/keys", false),
+            ("https://user:password@login.example.com/keys", false),
+            ("https:///keys", false),
+            ("file:///etc/keys", false),
+            ("login.example.com/keys", false),
+            ("/keys", false),
+            ("", false),
+        ] {
+            let section = IssuerSettings { jwks_file: None, jwks_url: Some(url.into()), ..valid() };
+            assert_eq!(problems(section).is_empty(), is_valid, "{url}");
+        }
+        let long = format!("https://a/{}", "x".repeat(1024));
+        let section = IssuerSettings { jwks_file: None, jwks_url: Some(long), ..valid() };
+        assert_eq!(problems(section).len(), 1);
     }
 
     #[test]

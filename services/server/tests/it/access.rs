@@ -249,6 +249,7 @@ fn signed<T>(id: &str, scope: Scope, permissions: &str, message: T) -> (Request<
         policy: None,
         addresses: None,
         protocol: None,
+        delegation: None,
         scope,
     };
     let account = AccountName::development();

@@ -334,11 +334,11 @@ fn a_role_permits_reads_or_writes_or_everything() {
         );
         let permitted =
             Role::ALL.map(|role| permits(reason(check(&caller(Authority::Role(role)), action))));
-        assert_eq!(permitted, [is_read, !is_of_owner, true], "{action:?}");
+        assert_eq!(permitted, [false, is_read, !is_of_owner, true], "{action:?}");
     }
     for action in ACTIONS {
         let permitted =
             Role::ALL.map(|role| permits(outcome(caller(Authority::Role(role)), &[], action)));
-        assert_eq!(permitted, [action == EntityAction::Read, true, true], "{action:?}");
+        assert_eq!(permitted, [false, action == EntityAction::Read, true, true], "{action:?}");
     }
 }

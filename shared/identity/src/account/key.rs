@@ -16,6 +16,9 @@ pub const SIGNATURE_BYTES: usize = 32;
 pub const DEVELOPMENT_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
+/// What the key that derives user delegation keys is the signature of. No text that a client has signed is on one line.
+const DELEGATION: &[u8] = b"trestle derives user delegation keys";
+
 /// A signature: HMAC-SHA256.
 pub type Signature = [u8; SIGNATURE_BYTES];
 
@@ -23,6 +26,9 @@ pub type Signature = [u8; SIGNATURE_BYTES];
 #[derive(Clone)]
 pub struct AccountKey {
     signer: hmac::Key,
+    /// Derives the user delegation keys of the account: the signature of [`DELEGATION`], which no caller can request.
+    /// So no delegation key is the signature of a token or of a request.
+    delegator: hmac::Key,
     /// The digest for comparisons: equal for equal keys only, and of one length for all.
     digest: hmac::Tag,
 }
@@ -51,16 +57,32 @@ impl AccountKey {
 
     fn of(bytes: &[u8]) -> Self {
         let digest = hmac::sign(comparer(), bytes);
-        Self { signer: hmac::Key::new(hmac::HMAC_SHA256, bytes), digest }
+        let signer = hmac::Key::new(hmac::HMAC_SHA256, bytes);
+        let delegator = hmac::sign(&signer, DELEGATION);
+        let delegator = hmac::Key::new(hmac::HMAC_SHA256, delegator.as_ref());
+        Self { signer, delegator, digest }
     }
 
     /// The signature of `text`.
     #[must_use]
     pub fn sign(&self, text: &str) -> Signature {
-        let mut signature = Signature::default();
-        let tag = hmac::sign(&self.signer, text.as_bytes());
-        signature.copy_from_slice(tag.as_ref());
-        signature
+        signature(&self.signer, text)
+    }
+
+    /// The user delegation key with these terms, which are its derivation. It is a secret.
+    pub(crate) fn delegated(&self, derivation: &str) -> Signature {
+        signature(&self.delegator, derivation)
+    }
+
+    /// Whether the user delegation key with this derivation made `signature` of `text`, in constant time.
+    pub(crate) fn delegated_verifies(
+        &self,
+        derivation: &str,
+        text: &str,
+        signature: &Signature,
+    ) -> bool {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &self.delegated(derivation));
+        hmac::verify(&key, text.as_bytes(), signature).is_ok()
     }
 
     /// Whether `signature` is that of `text`, in constant time.
@@ -72,6 +94,12 @@ impl AccountKey {
     pub(super) fn is(&self, bytes: &[u8]) -> bool {
         hmac::verify(comparer(), bytes, self.digest.as_ref()).is_ok()
     }
+}
+
+fn signature(key: &hmac::Key, text: &str) -> Signature {
+    let mut signature = Signature::default();
+    signature.copy_from_slice(hmac::sign(key, text.as_bytes()).as_ref());
+    signature
 }
 
 /// Computes digests to compare keys by; no secret.

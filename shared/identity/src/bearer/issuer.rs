@@ -1,12 +1,19 @@
 //! Issuers, and the callers that their tokens authenticate.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use quick_cache::sync::Cache;
 
 use super::{
     BEARER_BYTES_MAX, PublicKeys, Role,
-    jwt::{Claims, Jwt},
+    jwt::{Claims, Jwt, USER_BYTES_MAX},
 };
 use crate::{
     account::AccountSet,
@@ -31,6 +38,8 @@ pub struct Issuer {
     pub audience: String,
     /// Its keys.
     pub keys: PublicKeys,
+    /// Where tokens that name another key are recorded.
+    pub misses: KeyMisses,
     /// How much its clock may differ from ours.
     pub clock_skew: Duration,
     /// The accounts that its tokens act for.
@@ -41,9 +50,42 @@ pub struct Issuer {
     pub roles: RoleValues,
 }
 
+/// Whether a token named a key that its issuer does not have: a reason to fetch its keys again. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct KeyMisses(Arc<AtomicBool>);
+
+impl KeyMisses {
+    /// Records such a token.
+    pub fn record(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Forgets all of them.
+    pub fn clear(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether there was one.
+    #[must_use]
+    pub fn is_recorded(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Not a part of what an issuer is.
+impl PartialEq for KeyMisses {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for KeyMisses {}
+
 /// The value of the claim for each role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoleValues {
+    /// That of [`Role::Delegator`].
+    pub delegator: String,
     /// That of [`Role::Reader`].
     pub reader: String,
     /// That of [`Role::Contributor`].
@@ -55,6 +97,7 @@ pub struct RoleValues {
 impl RoleValues {
     fn value(&self, role: Role) -> &str {
         match role {
+            Role::Delegator => &self.delegator,
             Role::Reader => &self.reader,
             Role::Contributor => &self.contributor,
             Role::Owner => &self.owner,
@@ -78,11 +121,23 @@ pub struct Issuers {
     verified: Cache<String, Arc<VerifiedBearer>>,
 }
 
+/// The user of a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BearerUser {
+    /// The claim `iss`.
+    pub issuer: String,
+    /// The claim `oid`, or without it `sub`.
+    pub id: String,
+    /// The role.
+    pub role: Role,
+}
+
 /// A token with a valid signature, of an issuer by its index.
 #[derive(Debug)]
 struct VerifiedBearer {
     issuer: usize,
     role: Role,
+    user: Option<String>,
     starts: Option<Ticks>,
     expires: Ticks,
 }
@@ -158,6 +213,29 @@ impl Issuers {
         Ok(Arc::new(Caller::new(account.name.clone(), authority)))
     }
 
+    /// The user of a token that authenticated a caller.
+    ///
+    /// # Errors
+    /// [`Reason::AuthorizationFailure`] for a token without the claim, and those of [`Issuers::caller`].
+    pub fn user(&self, token: &str) -> Result<BearerUser, Denied> {
+        let verified = self.verified(token)?;
+        let issuer = self.issuers.get(verified.issuer).ok_or_else(unknown)?.issuer.clone();
+        let id = verified.user.clone().ok_or_else(|| {
+            let message = format!(
+                "bearer token: the claim `oid`, or without it `sub`, must be 1 to {USER_BYTES_MAX} visible ASCII \
+                 characters: it names the user of a delegation key"
+            );
+            Denied::new(Check::Operation, Reason::AuthorizationFailure, message)
+        })?;
+        Ok(BearerUser { issuer, id, role: verified.role })
+    }
+
+    /// Whether the issuer with this claim `iss` acts for an account.
+    pub(crate) fn acts_for(&self, issuer: &str, account: &str) -> bool {
+        let found = self.issuers.iter().find(|it| it.issuer == issuer);
+        found.is_some_and(|it| it.accounts.iter().any(|name| name.as_str() == account))
+    }
+
     /// When a token expires; none for an invalid one.
     pub(crate) fn expiry_of(&self, token: &str) -> Option<Ticks> {
         let verified = self.verified(token).ok()?;
@@ -184,7 +262,13 @@ impl Issuers {
         let (index, issuer) = found.ok_or_else(unknown)?;
         let signed = jwt.signed.as_bytes();
         match issuer.keys.verify(jwt.algorithm, jwt.key_id.as_deref(), signed, &jwt.signature) {
-            None => return fails("`kid` must be a key of its issuer"),
+            None => {
+                issuer.misses.record();
+                return match issuer.keys.is_empty() {
+                    true => fails("the keys of its issuer were not fetched yet"),
+                    false => fails("`kid` must be a key of its issuer"),
+                };
+            }
             Some(false) => return fails("the signature is wrong"),
             Some(true) => {}
         }
@@ -202,7 +286,8 @@ impl Issuers {
                 format!("bearer token: the claim `{claim}` must have a role of its issuer");
             Denied::new(Check::Operation, Reason::AuthorizationPermissionMismatch, message)
         })?;
-        Ok(VerifiedBearer { issuer: index, role, starts, expires })
+        let user = jwt.claims.user().map(str::to_owned);
+        Ok(VerifiedBearer { issuer: index, role, user, starts, expires })
     }
 }
 

@@ -62,8 +62,8 @@ pub enum JwksError {
     Empty,
 }
 
-/// The usable keys of a set.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The usable keys of a set; by default none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PublicKeys(Vec<VerificationKey>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,6 +122,12 @@ impl PublicKeys {
             keys.push(VerificationKey { id: key.kid, material });
         }
         if keys.is_empty() { Err(JwksError::Empty) } else { Ok(Self(keys)) }
+    }
+
+    /// Whether there is no key, as before a set is fetched.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Whether the key with this id made `signature` of `text`; none where there is no such key. A token without an id

@@ -9,6 +9,9 @@ use trestle_service::clock::Ticks;
 /// Longest token, in bytes.
 pub const BEARER_BYTES_MAX: usize = 8192;
 
+/// Longest id of a user, in bytes.
+pub(super) const USER_BYTES_MAX: usize = 256;
+
 /// A token, parsed and not verified.
 #[derive(Debug)]
 pub(super) struct Jwt<'a> {
@@ -100,6 +103,17 @@ impl Claims {
             None => &[],
         };
         values.iter().filter_map(Value::as_str)
+    }
+}
+
+impl Claims {
+    /// The id of the user: `oid`, or without it `sub`; none where it is no visible ASCII, since a shared access
+    /// signature contains it.
+    pub(super) fn user(&self) -> Option<&str> {
+        let claim = self.others.get("oid").or_else(|| self.others.get("sub"))?;
+        let fits = |id: &&str| (1..=USER_BYTES_MAX).contains(&id.len());
+        let is_visible = |id: &&str| id.bytes().all(|byte| byte.is_ascii_graphic());
+        claim.as_str().filter(fits).filter(is_visible)
     }
 }
 

@@ -7,12 +7,14 @@ mod issuer;
 mod jwks;
 mod jwt;
 mod role;
+mod signing_key;
 #[cfg(test)]
 mod tests;
 
 pub use self::{
-    issuer::{Issuer, Issuers, RoleValues, check_private},
+    issuer::{BearerUser, Issuer, Issuers, KeyMisses, RoleValues, check_private},
     jwks::{JWKS_BYTES_MAX, JwksError, PublicKeys},
     jwt::BEARER_BYTES_MAX,
     role::Role,
+    signing_key::{SIGNING_KEY_BYTES_MAX, SigningKey, SigningKeyError},
 };

@@ -2,13 +2,15 @@
 
 use std::fmt;
 
-use crate::authorize::AccountNeed;
+use crate::{authorize::AccountNeed, caller::Letters};
 use trestle_service::fault::{Fault, Reason};
 
 /// What a bearer token permits in each account that its issuer acts for, in all services. A later role includes the
 /// earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
+    /// Nothing but user delegation keys, whose signatures then permit nothing: each permits at most what the role does.
+    Delegator,
     /// Reads of data, metadata and service settings. Index tags of blobs are not included, as in Azure.
     Reader,
     /// Also writes, deletes and creates; receives of messages.
@@ -24,12 +26,13 @@ const OF_SERVICE: &str = "s";
 
 impl Role {
     /// Every role.
-    pub const ALL: [Self; 3] = [Self::Reader, Self::Contributor, Self::Owner];
+    pub const ALL: [Self; 4] = [Self::Delegator, Self::Reader, Self::Contributor, Self::Owner];
 
     /// Its name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Delegator => "delegator",
             Self::Reader => "reader",
             Self::Contributor => "contributor",
             Self::Owner => "owner",
@@ -49,7 +52,7 @@ impl Role {
     pub fn check(self, need: Option<AccountNeed>) -> Result<(), Fault> {
         let is_permitted = match (self, need) {
             (Self::Owner, _) => true,
-            (_, None) => false,
+            (Self::Delegator, _) | (_, None) => false,
             (Self::Contributor, Some(need)) => {
                 need.resource_types != OF_SERVICE || reads(need.permissions)
             }
@@ -63,8 +66,22 @@ impl Role {
     /// # Errors
     /// As [`Role::check`].
     pub fn check_letters(self, all_of: &str) -> Result<(), Fault> {
-        let is_permitted = self > Self::Reader || all_of.chars().all(is_read);
+        let is_permitted = all_of.chars().all(|letter| self.permits(letter));
         if is_permitted { Ok(()) } else { Err(self.denied()) }
+    }
+
+    /// The permissions of a signature that the role has too.
+    pub(crate) fn narrow(self, permissions: Letters) -> Letters {
+        permissions.filter(|letter| self.permits(letter))
+    }
+
+    /// Whether the role has a permission on the data of a resource.
+    fn permits(self, letter: char) -> bool {
+        match self {
+            Self::Delegator => false,
+            Self::Reader => is_read(letter),
+            Self::Contributor | Self::Owner => true,
+        }
     }
 
     fn denied(self) -> Fault {

@@ -97,10 +97,12 @@ fn issuer(name: &str, issuer: &str, keys: &[Value]) -> Issuer {
         issuer: issuer.to_owned(),
         audience: "trestle".to_owned(),
         keys: PublicKeys::parse(set.as_bytes()).expect("a key set"),
+        misses: KeyMisses::default(),
         clock_skew: Duration::from_secs(60),
         accounts: vec![account("acme"), account("closed"), account("absent")],
         role_claim: "roles".to_owned(),
         roles: RoleValues {
+            delegator: "delegator".to_owned(),
             reader: "reader".to_owned(),
             contributor: "contributor".to_owned(),
             owner: "owner".to_owned(),
@@ -365,24 +367,56 @@ fn rejects_key_sets_that_are_malformed_or_have_no_key_for_signatures() {
 fn each_role_permits_more_than_the_one_before_it() {
     let need = |resource_types, permissions| Some(AccountNeed { resource_types, permissions });
     for (need, permitted) in [
-        (need("o", &["r"]), &Role::ALL[..]),
-        (need("cs", &["l"]), &Role::ALL[..]),
-        (need("s", &["r"]), &Role::ALL[..]),
-        (need("o", &["aw"]), &Role::ALL[1..]),
-        (need("o", &["r", "t"]), &Role::ALL[1..]),
-        (need("c", &["cw"]), &Role::ALL[1..]),
-        (need("o", &["p"]), &Role::ALL[1..]),
-        (need("s", &["w"]), &Role::ALL[2..]),
-        (None, &Role::ALL[2..]),
+        (need("o", &["r"]), &Role::ALL[1..]),
+        (need("cs", &["l"]), &Role::ALL[1..]),
+        (need("s", &["r"]), &Role::ALL[1..]),
+        (need("o", &["aw"]), &Role::ALL[2..]),
+        (need("o", &["r", "t"]), &Role::ALL[2..]),
+        (need("c", &["cw"]), &Role::ALL[2..]),
+        (need("o", &["p"]), &Role::ALL[2..]),
+        (need("s", &["w"]), &Role::ALL[3..]),
+        (None, &Role::ALL[3..]),
     ] {
         for role in Role::ALL {
             assert_eq!(role.check(need).is_ok(), permitted.contains(&role), "{role}: {need:?}");
         }
     }
     for role in Role::ALL {
-        assert!(role.check_letters("r").is_ok());
-        assert_eq!(role.check_letters("au").is_ok(), role != Role::Reader);
+        assert_eq!(role.check_letters("r").is_ok(), role != Role::Delegator);
+        assert_eq!(role.check_letters("au").is_ok(), role > Role::Reader);
         assert_eq!(Role::parse(role.as_str()), Some(role));
+    }
+}
+
+#[test]
+fn the_user_of_a_token_is_its_object_id_or_its_subject() {
+    let signer = Signer::new();
+    let accounts = accounts(vec![issuer("a", ISSUER, &[signer.jwk("k1")])]);
+    let user = |claims: &Value| {
+        let user = accounts.issuers().user(&signer.token(claims));
+        user.map(|user| {
+            assert_eq!((user.issuer.as_str(), user.role), (ISSUER, Role::Owner));
+            user.id
+        })
+    };
+    let mut both = with("sub", json!("s"));
+    assert_eq!(user(&both).as_deref(), Ok("s"));
+    both["oid"] = json!("o");
+    assert_eq!(user(&both).as_deref(), Ok("o"));
+    assert_eq!(user(&with("sub", json!("x".repeat(256)))).map(|id| id.len()), Ok(256));
+    // A claim with another type is not an absent one.
+    both["oid"] = json!(["o"]);
+    let invalid = ["", "a b", "a\nb", "\u{e9}", &"x".repeat(257)];
+    for claims in invalid.map(|id| with("sub", json!(id))).iter().chain([&both, &claims()]) {
+        let denied = user(claims).expect_err("no user");
+        assert_eq!(denied.reason, Reason::AuthorizationFailure, "{claims}");
+        assert!(role(&accounts, &signer.token(claims)).is_ok(), "a caller all the same: {claims}");
+    }
+    assert_eq!(accounts.issuers().user("a.b.c").expect_err("none").check, Check::Form);
+    for (issuer, account, acts) in
+        [(ISSUER, "acme", true), (ISSUER, "other", false), ("https://other", "acme", false)]
+    {
+        assert_eq!(accounts.issuers().acts_for(issuer, account), acts, "{issuer} {account}");
     }
 }
 

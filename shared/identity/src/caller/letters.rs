@@ -34,6 +34,15 @@ impl Letters {
         Self(self.0 & !others.0)
     }
 
+    /// The letters of this set that pass `filter`.
+    #[must_use]
+    pub fn filter(self, filter: impl Fn(char) -> bool) -> Self {
+        let kept = self.iter().filter(|letter| filter(*letter));
+        Self(
+            kept.filter_map(|letter| bit(u8::try_from(letter).ok()?)).fold(0, |set, bit| set | bit),
+        )
+    }
+
     fn iter(self) -> impl Iterator<Item = char> {
         ('a'..='z').filter(move |letter| self.has(*letter))
     }
@@ -70,6 +79,7 @@ mod tests {
         let other = Letters::parse("axz").expect("letters");
         assert_eq!(letters.without(other).to_string(), "dru");
         assert!(letters.without(letters).is_empty());
+        assert_eq!(letters.filter(|letter| "rz".contains(letter)).to_string(), "r");
     }
 
     #[test]

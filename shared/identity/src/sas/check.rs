@@ -6,12 +6,13 @@
 //! service with the caller, and the service returns them if the policy is valid.
 
 use super::{
-    Check, Denied, Malformed, NamedResource, Scope, Terms, Token,
+    Check, Delegation, Denied, Malformed, NamedResource, Scope, Terms, Token,
     rules::{Use, check_use},
     string_to_sign,
 };
 use crate::{
     account::{Account, AccountSet, Signature},
+    bearer::Role,
     caller::{AccountGrant, Authority, Caller, Letters, PolicyRef, ResourceGrant},
 };
 use trestle_service::{
@@ -54,6 +55,8 @@ impl<'a> From<Option<&'a str>> for Named<'a> {
 pub(super) struct Accepted<'a> {
     pub(super) account: &'a Account,
     pub(super) terms: Terms,
+    /// The role of the user whose delegation key signed it; none: a key of the account did.
+    role: Option<Role>,
     /// The error that is for after the policy.
     denied: Option<Box<Fault>>,
 }
@@ -64,7 +67,7 @@ impl Accepted<'_> {
     /// # Errors
     /// A token for a service that this server does not have.
     pub(super) fn caller(&self) -> Result<Caller, Denied> {
-        let authority = authority(&self.terms, self.denied.clone())?;
+        let authority = authority(&self.terms, self.role, self.denied.clone())?;
         Ok(Caller::new(self.account.name.clone(), authority))
     }
 
@@ -100,9 +103,13 @@ pub(super) fn accept<'a>(
 ) -> Result<Accepted<'a>, Denied> {
     let Named { account, resource } = named;
     let Token { terms, signature } = Token::parse(token, resource)?;
-    let account = signer(&terms, &signature, account, accounts)?;
+    let (account, role) = signer(&terms, &signature, account, accounts)?;
     if account.is_disabled {
         return Err(Denied::disabled(account));
+    }
+    if !is_delegated_still(&terms, account, accounts) {
+        let message = "the issuer of the user whose delegation key signed the token does not act for the account";
+        return Err(Denied::new(Check::Account, Reason::AuthenticationFailed, message));
     }
     let denied = match check_use(&terms, usage) {
         Ok(()) => None,
@@ -111,7 +118,15 @@ pub(super) fn accept<'a>(
         }
         Err(denied) => return Err(denied),
     };
-    Ok(Accepted { account, terms, denied })
+    Ok(Accepted { account, terms, role, denied })
+}
+
+/// Whether the issuer of the user whose delegation key signed a token acts for the account, if such a key signed it.
+pub(super) fn is_delegated_still(terms: &Terms, account: &Account, accounts: &AccountSet) -> bool {
+    let acts = |delegation: &Delegation| {
+        accounts.issuers().acts_for(&delegation.key.issuer, account.name.as_str())
+    };
+    terms.delegation.as_deref().is_none_or(acts)
 }
 
 /// Whether a check has to wait for a stored access policy, which a service stores.
@@ -124,7 +139,7 @@ fn is_for_after_the_policy(terms: &Terms, check: Check) -> bool {
 #[must_use]
 pub fn expiry_of(token: &str, resource: Option<NamedResource>) -> Option<Ticks> {
     let token = Token::parse(token, resource).ok()?;
-    token.terms.expiry.map(|expiry| expiry.ticks())
+    token.terms.ends()
 }
 
 fn signer<'a>(
@@ -132,9 +147,18 @@ fn signer<'a>(
     signature: &Signature,
     account: Option<&str>,
     accounts: &'a AccountSet,
-) -> Result<&'a Account, Denied> {
-    let signed =
-        |name: &str| accounts.with_signature(name, &string_to_sign(terms, name), signature);
+) -> Result<(&'a Account, Option<Role>), Denied> {
+    let signed = |name: &str| {
+        let text = string_to_sign(terms, name);
+        match &terms.delegation {
+            None => Some((accounts.with_signature(name, &text, signature)?, None)),
+            Some(delegation) => {
+                let account = accounts.get(name);
+                let role = delegation.key.role((name, account), &text, signature)?;
+                Some((account?, Some(role)))
+            }
+        }
+    };
     let found = match account {
         Some(name) => signed(name),
         None if accounts.len() <= TRIED_MAX => {
@@ -149,9 +173,14 @@ fn signer<'a>(
     found.ok_or_else(Denied::unknown)
 }
 
-fn authority(terms: &Terms, denied: Option<Box<Fault>>) -> Result<Authority, Denied> {
+fn authority(
+    terms: &Terms,
+    role: Option<Role>,
+    denied: Option<Box<Fault>>,
+) -> Result<Authority, Denied> {
     let letters = |text: &str| Letters::parse(text).unwrap_or_default();
     let permissions = terms.letters();
+    let permissions = role.map_or(permissions, |role| role.narrow(permissions));
     let (has_start, has_expiry) = (terms.start.is_some(), terms.expiry.is_some());
     let stated = (!terms.permissions.is_empty()).then_some(permissions);
     let policy = terms.policy.clone();

@@ -8,7 +8,7 @@ use self::{
     terms_text::{described, is_free, stated},
 };
 use super::{
-    Check, Denied, Malformed, NamedResource, Token,
+    Check, Delegation, Denied, Malformed, NamedResource, Token,
     rules::{RULES, Use},
     string_to_sign,
 };
@@ -115,10 +115,28 @@ fn rejected(denied: Denied) -> Finding {
     Finding { check: denied.check, outcome, text: denied.message }
 }
 
+fn delegated(delegation: &Delegation, token: &Token, account: &Account, text: &str) -> Finding {
+    let name = account.name.as_str();
+    match delegation.key.role((name, Some(account)), text, &token.signature) {
+        Some(role) => {
+            let text = "made with a user delegation key, which this key of this account derives";
+            passed(Check::Signature, &format!("{text}: role=`{role}`"))
+        }
+        None => {
+            let text = "not made with a user delegation key of this account with these fields";
+            let outcome = Outcome::Rejected(Reason::AuthenticationFailed);
+            Finding { check: Check::Signature, outcome, text: text.to_owned() }
+        }
+    }
+}
+
 fn signature(token: &Token, account: Option<&Account>) -> Finding {
     match account {
         Some(account) if !account.keys.is_empty() => {
             let text = string_to_sign(&token.terms, account.name.as_str());
+            if let Some(delegation) = &token.terms.delegation {
+                return delegated(delegation, token, account, &text);
+            }
             if account.verifies(&text, &token.signature) {
                 return passed(Check::Signature, "made with this key of this account");
             }

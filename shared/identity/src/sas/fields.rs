@@ -11,18 +11,16 @@ pub const TOKEN_BYTES_MAX: usize = 8192;
 const NAMES: [&str; 12] =
     ["sv", "ss", "srt", "sp", "st", "se", "si", "sip", "spr", "ses", "sr", "sig"];
 
-/// The fields of tokens that are signed with a user delegation key, which does not exist here.
-const OF_USERS: [&str; 11] =
-    ["skoid", "sktid", "skt", "ske", "sks", "skv", "saoid", "suoid", "scid", "skdutid", "sduoid"];
+/// The fields of tokens that are signed with a user delegation key.
+const OF_USERS: [&str; 13] = [
+    "skoid", "sktid", "skt", "ske", "sks", "skv", "saoid", "suoid", "scid", "skdutid", "sduoid",
+    "srh", "srq",
+];
 
 /// Whether a parameter of a query string is a field of a token, also of one that is rejected for it.
 #[must_use]
 pub fn is_field(name: &str) -> bool {
-    field_name(name, None).is_some() || of_users(name).is_some()
-}
-
-fn of_users(name: &str) -> Option<&'static str> {
-    OF_USERS.into_iter().find(|field| *field == name)
+    field_name(name, None).is_some()
 }
 
 /// The field with this name, of every token or of those of a service.
@@ -31,7 +29,7 @@ fn field_name(name: &str, service: Option<&'static ServiceSpec>) -> Option<&'sta
         let fields = service.fields.iter().filter(|field| field.of_request.is_empty());
         service.name_field.into_iter().chain(fields.map(|field| field.name))
     });
-    NAMES.into_iter().chain(declared).find(|field| *field == name)
+    NAMES.into_iter().chain(OF_USERS).chain(declared).find(|field| *field == name)
 }
 
 /// The fields of a token.
@@ -60,10 +58,6 @@ impl Fields {
             let Some((name, value)) = pair.split_once('=') else {
                 return Err(whole(format!("field {number}: must be name=value")));
             };
-            if let Some(name) = of_users(name) {
-                let rule = "user delegation is not supported: sign with a key of the account";
-                return Err(Malformed::new(name, rule));
-            }
             let Some(name) = field_name(name, service) else {
                 return Err(whole(format!("field {number}: is not a field of a token")));
             };

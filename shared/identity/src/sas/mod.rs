@@ -7,6 +7,7 @@
 
 mod address;
 mod check;
+mod delegation;
 mod denied;
 mod explain;
 mod fields;
@@ -31,6 +32,7 @@ pub(crate) use self::version::OLDEST_VERSION;
 pub use self::{
     address::AddressRange,
     check::{Named, expiry_of, verify},
+    delegation::{Delegation, DelegationTerms, DelegationValue},
     denied::{Check, Denied},
     explain::{Explanation, Finding, Outcome, explain},
     fields::{TOKEN_BYTES_MAX, is_field},

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Check, Denied, Protocol, Terms};
+use super::{Check, Denied, Protocol, Terms, Time};
 use trestle_service::{clock::Ticks, fault::Reason, peer::Peer};
 
 /// How much earlier than its start a token is accepted, because of clock skew. Its expiry is exact:
@@ -35,8 +35,16 @@ pub(super) fn check_use(terms: &Terms, usage: &Use<'_>) -> Result<(), Denied> {
 fn time(terms: &Terms, usage: &Use<'_>) -> Result<(), Denied> {
     let fails = |message| Err(Denied::new(Check::Time, Reason::AuthenticationFailed, message));
     let skew = u64::try_from(START_SKEW.as_nanos() / 100).unwrap_or(u64::MAX);
+    let is_early = |start: &Time| start.ticks().get() > usage.now.get().saturating_add(skew);
+    let key = terms.delegation.as_ref().map(|delegation| &delegation.key);
+    if let Some(key) = key.filter(|key| is_early(&key.start)) {
+        return fails(format!("the user delegation key is not valid yet: skt=`{}`", key.start));
+    }
+    if let Some(key) = key.filter(|key| key.expiry.ticks() <= usage.now) {
+        return fails(format!("the user delegation key has expired: ske=`{}`", key.expiry));
+    }
     match (&terms.start, &terms.expiry) {
-        (Some(start), _) if start.ticks().get() > usage.now.get().saturating_add(skew) => {
+        (Some(start), _) if is_early(start) => {
             fails(format!("the signature is not valid yet: st=`{start}`"))
         }
         (_, Some(expiry)) if expiry.ticks() <= usage.now => {

@@ -159,10 +159,13 @@ impl ResourceScope {
     }
 
     /// The values of the fields that are signed after those of every service.
-    pub(super) fn signed<'a>(&'a self, version: &'a Version) -> impl Iterator<Item = &'a str> {
+    pub(super) fn signed<'a>(
+        &'a self,
+        version: &'a Version,
+    ) -> impl Iterator<Item = (&'static str, &'a str)> {
         let is_signed = |since: Option<&str>| since.is_some_and(|since| version.since(since));
         let signed = self.service.fields.iter().filter(move |field| is_signed(field.signed_since));
-        signed.map(|field| self.fields.get(field.name).unwrap_or_default())
+        signed.map(|field| (field.name, self.fields.get(field.name).unwrap_or_default()))
     }
 
     /// The fields of a token, with the name if it has one.
@@ -220,7 +223,11 @@ impl ResourceScope {
 }
 
 /// Rejects a field that the version does not sign.
-fn must_sign(version: &Version, field: &'static str, since: &str) -> Result<(), Malformed> {
+pub(super) fn must_sign(
+    version: &Version,
+    field: &'static str,
+    since: &str,
+) -> Result<(), Malformed> {
     if version.since(since) {
         return Ok(());
     }

@@ -1,6 +1,6 @@
 //! The text that is signed: the terms of a token in the layout of its version.
 
-use super::{ResourceScope, Scope, Terms};
+use super::{Delegation, ResourceScope, Scope, Terms};
 
 /// Since this version addresses and protocols are signed.
 const SIGNS_PEERS: &str = "2015-04-05";
@@ -31,13 +31,21 @@ pub fn string_to_sign(terms: &Terms, account: &str) -> String {
         }
     };
     let resource = resource(scope, terms, account);
-    let policy = terms.policy.as_deref().unwrap_or_default();
-    let mut lines = vec![permissions, start, expiry, resource.as_str(), policy];
+    let mut lines = vec![permissions, start, expiry, resource.as_str()];
+    match &terms.delegation {
+        None => lines.push(terms.policy.as_deref().unwrap_or_default()),
+        Some(delegation) => lines.extend(delegation.signed(scope.service, version)),
+    }
     if version.since(SIGNS_PEERS) {
         lines.extend([addresses, protocol]);
     }
     lines.push(version.as_str());
-    lines.extend(scope.signed(version));
+    for (field, value) in scope.signed(version) {
+        if terms.delegation.is_some() {
+            lines.extend(Delegation::signed_before(field, version));
+        }
+        lines.push(value);
+    }
     lines.join("\n")
 }
 

@@ -1,7 +1,8 @@
 //! The terms of a token, and the rules between them.
 
-use super::{AddressRange, Malformed, Protocol, Scope, Time, Version};
+use super::{AddressRange, Delegation, Malformed, Protocol, Scope, Time, Version};
 use crate::caller::Letters;
+use trestle_service::clock::Ticks;
 
 /// Since this version addresses and protocols are signed, and account signatures exist.
 const SIGNS_PEERS: &str = "2015-04-05";
@@ -23,6 +24,8 @@ pub struct Terms {
     pub addresses: Option<AddressRange>,
     /// The protocols that it is valid over; none: any protocol.
     pub protocol: Option<Protocol>,
+    /// The user delegation key that signs it; none: a key of the account.
+    pub delegation: Option<Box<Delegation>>,
     /// Its scope.
     pub scope: Scope,
 }
@@ -32,6 +35,13 @@ impl Terms {
     #[must_use]
     pub fn letters(&self) -> Letters {
         Letters::parse(&self.permissions).unwrap_or_default()
+    }
+
+    /// When the token expires: with its key at the latest. None: a stored access policy sets it.
+    pub(super) fn ends(&self) -> Option<Ticks> {
+        let own = self.expiry.as_ref().map(Time::ticks)?;
+        let key = self.delegation.as_ref().map(|delegation| delegation.key.expiry.ticks());
+        Some(key.map_or(own, |key| key.min(own)))
     }
 
     /// Checks the rules between fields.

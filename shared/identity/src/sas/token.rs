@@ -5,8 +5,8 @@ use std::fmt;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use super::{
-    AddressRange, Malformed, NamedResource, Protocol, Scope, Terms, Time, Version, fields::Fields,
-    query::write,
+    AddressRange, Delegation, Malformed, NamedResource, Protocol, Scope, Terms, Time, Version,
+    fields::Fields, query::write,
 };
 use crate::{account::Signature, caller::Letters};
 use trestle_service::{fault::quoted, limits::ACCESS_POLICY_ID_CHARS_MAX};
@@ -41,7 +41,9 @@ impl Token {
         let scope = Scope::take(fields, resource, &version)?;
         let time =
             |field, text: Option<String>| text.map(|text| Time::parse(field, text)).transpose();
+        let delegation = Delegation::take(fields, &scope, &version)?;
         let terms = Terms {
+            delegation,
             permissions: permissions(fields, &scope)?,
             start: time("st", fields.filled("st"))?,
             expiry: time("se", fields.filled("se"))?,
@@ -78,8 +80,9 @@ impl Token {
             ("si", terms.policy.as_deref()),
             ("sip", terms.addresses.as_ref().map(AddressRange::as_str)),
             ("spr", terms.protocol.map(Protocol::as_str)),
-            ("sig", Some(&signature)),
         ]);
+        query.extend(terms.delegation.iter().flat_map(|delegation| delegation.query()));
+        query.push(("sig", Some(&signature)));
         write(query)
     }
 }

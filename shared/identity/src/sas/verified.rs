@@ -10,7 +10,7 @@ use quick_cache::{Equivalent, sync::Cache};
 
 use super::{
     Denied, Named, NamedResource, Terms,
-    check::{Accepted, TRIED_MAX, accept},
+    check::{Accepted, TRIED_MAX, accept, is_delegated_still},
     rules::{Use, check_use},
 };
 use crate::{
@@ -102,7 +102,9 @@ impl VerifiedTokens {
 impl Verified {
     fn is_valid(&self, accounts: &AccountSet, usage: &Use<'_>) -> bool {
         let current = accounts.get(self.account.name.as_str());
-        current == Some(&self.account) && check_use(&self.terms, usage).is_ok()
+        current == Some(&self.account)
+            && is_delegated_still(&self.terms, &self.account, accounts)
+            && check_use(&self.terms, usage).is_ok()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The signatures of blobs: the call names the blob, and the token whether it is for the container, a directory, the
 //! blob, or one snapshot or version of it.
 
-use super::{FieldSpec, ResourceType, ServiceSpec, whole, without_empty};
+use super::{DelegationForm, FieldSpec, ResourceType, ServiceSpec, whole, without_empty};
 use crate::{
     caller::{BLOB_HEADER, BLOB_STATE_HEADER},
     field_values::FieldValues,
@@ -71,6 +71,16 @@ pub const BLOB: ServiceSpec = ServiceSpec {
         field("rscl"),
         field("rsct"),
     ],
+    delegation: Some(DelegationForm {
+        since: SIGNS_TYPE,
+        fields: &[
+            ("saoid", "2020-02-10"),
+            ("suoid", "2020-02-10"),
+            ("scid", "2020-02-10"),
+            ("skdutid", "2025-07-05"),
+            ("sduoid", "2025-07-05"),
+        ],
+    }),
     normalize: without_empty,
     describe: |_| String::new(),
     signed_texts: all_headers::texts,

@@ -27,6 +27,7 @@ pub const LOG: ServiceSpec = ServiceSpec {
     objects: "records",
     resource_types: &[ResourceType { code: "", since: SINCE, name_in: whole, covers_below: false }],
     fields: &[],
+    delegation: None,
     normalize: without_empty,
     describe: |_| String::new(),
     signed_texts: all_headers::texts,

@@ -55,6 +55,8 @@ pub struct ServiceSpec {
     pub resource_types: &'static [ResourceType],
     /// The fields of its tokens beside those of every service, in the order in which they are signed.
     pub fields: &'static [FieldSpec],
+    /// Tokens that a user delegation key signs; none: the service has none.
+    pub delegation: Option<DelegationForm>,
     /// Checks the values of these fields, and removes those that mean nothing.
     pub normalize: fn(&mut FieldValues) -> Result<(), Malformed>,
     /// The bounds of a token as text, after the name of the resource; may be empty.
@@ -63,6 +65,15 @@ pub struct ServiceSpec {
     pub signed_texts: SignedTexts,
     /// What makes a request have the signed text of another one too.
     pub ambiguity: Ambiguity,
+}
+
+/// The form of the tokens that user delegation keys sign.
+#[derive(Debug, Clone, Copy)]
+pub struct DelegationForm {
+    /// The first version of such tokens, and of requests for their keys.
+    pub since: &'static str,
+    /// The fields that are signed after those of the key, each with the first version that signs it.
+    pub fields: &'static [(&'static str, &'static str)],
 }
 
 /// A type of resource that a token is for.

@@ -2,13 +2,16 @@
 
 use trestle_service::{fault::Violations, name::QueueName};
 
-use super::{ResourceType, ServiceSpec, whole, without_empty};
+use super::{DelegationForm, ResourceType, ServiceSpec, whole, without_empty};
 use crate::{
     caller::QUEUE_HEADER,
     field_values::FieldValues,
     sas::{OLDEST_VERSION, Scope},
     shared_key::all_headers,
 };
+
+/// The first version of tokens that a user delegation key signs.
+const SIGNS_USERS: &str = "2025-07-05";
 
 /// Queues.
 pub const QUEUE: ServiceSpec = ServiceSpec {
@@ -31,6 +34,10 @@ pub const QUEUE: ServiceSpec = ServiceSpec {
         covers_below: false,
     }],
     fields: &[],
+    delegation: Some(DelegationForm {
+        since: SIGNS_USERS,
+        fields: &[("skdutid", SIGNS_USERS), ("sduoid", SIGNS_USERS)],
+    }),
     normalize: without_empty,
     describe: |_| String::new(),
     signed_texts: all_headers::texts,

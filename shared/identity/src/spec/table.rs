@@ -31,6 +31,7 @@ pub const TABLE: ServiceSpec = ServiceSpec {
         covers_below: false,
     }],
     fields: &[bound("spk"), bound("srk"), bound("epk"), bound("erk")],
+    delegation: None,
     normalize,
     describe,
     signed_texts: table::texts,

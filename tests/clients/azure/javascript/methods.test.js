@@ -31,7 +31,7 @@ const OWN = new Set([
   'uploadSeekableInternal', 'getMultiPartContentType', 'getHttpRequestBody', 'getSubRequests',
   'addSubRequestInternal', 'setBatchType',
 ]);
-// For Entra ID, which this server does not support.
+// For callers with a bearer token, which the suite of Python has.
 const DIRECTORY = new Set([
   'getUserDelegationKey', 'generateUserDelegationSasUrl', 'generateUserDelegationStringToSign',
   'generateUserDelegationSasStringToSign',

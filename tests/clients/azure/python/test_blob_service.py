@@ -183,8 +183,8 @@ async def test_every_version_that_the_client_offers_is_served(clients, name, ver
     assert [one.name for one in await container.list_blobs()] == ["a"]
 
 
-async def test_user_delegation_keys_are_not_supported(service):
-    with rejected(HttpResponseError, 501, "NotImplemented"):
+async def test_user_delegation_keys_need_a_bearer_token(service):
+    with rejected(HttpResponseError, 403, "AuthorizationFailure"):
         await service.get_user_delegation_key(NOW, NOW + HOUR)
 
 

@@ -162,8 +162,8 @@ async def test_answers_have_the_headers_that_frameworks_read(queue):
     assert answers[3]["x-ms-approximate-messages-count"] == "1"
 
 
-async def test_user_delegation_keys_are_not_supported(clients):
+async def test_user_delegation_keys_need_a_bearer_token(clients):
     now = datetime.datetime.now(datetime.timezone.utc)
     later = now + datetime.timedelta(hours=1)
-    with rejected(HttpResponseError, 400, "InvalidQueryParameterValue"):
+    with rejected(HttpResponseError, 403, "AuthorizationFailure"):
         await clients.queues().get_user_delegation_key(expiry=later, start=now)

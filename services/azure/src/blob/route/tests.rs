@@ -171,7 +171,7 @@ fn other_verbs_components_and_what_is_not_implemented_have_errors_of_their_own()
         ("GET", "/?restype=service&comp=stats", parameter),
         ("PUT", "/c/b?comp=nothing", parameter),
         ("PUT", "/c/b?comp=metadata&snapshot=x", parameter),
-        ("POST", "/?restype=service&comp=userdelegationkey", "NOT_IMPLEMENTED"),
+        ("GET", "/?restype=service&comp=userdelegationkey", verb),
         ("POST", "/c/b?comp=query", "NOT_IMPLEMENTED"),
         ("PUT", "/c/b?comp=Expiry", "NOT_IMPLEMENTED"),
     ] {

@@ -48,6 +48,12 @@ pub(super) fn stated(terms: &Terms) -> Vec<(&'static str, String)> {
     add("start", terms.start.as_ref().map(ToString::to_string));
     add("expiry", terms.expiry.as_ref().map(ToString::to_string));
     add("policy", terms.policy.clone());
+    if let Some(key) = terms.delegation.as_ref().map(|delegation| &delegation.key) {
+        add("user", Some(key.user.clone()));
+        add("issuer", Some(key.issuer.clone()));
+        add("key start", Some(key.start.to_string()));
+        add("key expiry", Some(key.expiry.to_string()));
+    }
     add("addresses", terms.addresses.as_ref().map(ToString::to_string));
     add("protocol", terms.protocol.map(|protocol| protocol.as_str().to_owned()));
     stated

@@ -42,6 +42,7 @@ const LOGS: ServiceSpec = ServiceSpec {
         header: None,
         of_types: &[],
     }],
+    delegation: None,
     normalize: |_| Ok(()),
     describe: |_| String::new(),
     signed_texts: all_headers::texts,
@@ -59,6 +60,7 @@ fn terms(prefix: &str) -> Terms {
         policy: None,
         addresses: None,
         protocol: None,
+        delegation: None,
         scope: Scope::of_resource(&LOGS, "audit", fields),
     }
 }

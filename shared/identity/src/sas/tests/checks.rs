@@ -72,6 +72,7 @@ pub(super) fn table_terms() -> Terms {
         policy: None,
         addresses: None,
         protocol: None,
+        delegation: None,
         scope: Scope::of_table("Orders", &KeyRange::default()),
     }
 }

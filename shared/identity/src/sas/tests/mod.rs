@@ -2,6 +2,7 @@
 
 mod added_service;
 mod checks;
+mod delegation;
 mod forms;
 mod vectors;
 mod verified;
