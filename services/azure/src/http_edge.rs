@@ -101,8 +101,8 @@ impl<P: RestProtocol> HttpEdge<P> {
 }
 
 impl<P: RestProtocol> EdgeState<P> {
-    /// Whether a page that is stored at an address has the origin of what is not its own: of all accounts where they are
-    /// in the path, or of everything that the public key opens. The website of an account has a host of its own.
+    /// Whether a page that is stored at an address has the origin of what is not its own: of all accounts where they
+    /// are in the path, or of everything that the public key opens. A website has a host of its own.
     fn shares_origin(&self, head: &RequestHead) -> bool {
         let is_public = || {
             let accounts = self.accounts.now();

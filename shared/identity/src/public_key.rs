@@ -64,8 +64,8 @@ pub struct RequestSource<'a> {
 }
 
 impl PrivateHosts {
-    /// The names of this machine, and these names and addresses without ports. Whoever runs a network decides what the
-    /// names of a private one mean, so they count only where the server is for a network.
+    /// The names of this machine, and these names and addresses without ports. The operator of a private network
+    /// decides what its names mean, so they count only where the server is for a network.
     #[must_use]
     pub fn new(hosts: impl IntoIterator<Item = String>, is_for_network: bool) -> Self {
         let listed = hosts.into_iter().map(|host| host.to_ascii_lowercase()).collect();
@@ -171,7 +171,7 @@ impl<'a> RequestSource<'a> {
 
     /// Whether it may be of a page although it states none. Browsers state the site of a page to this machine only, by
     /// the names that mean it everywhere (Fetch Metadata, of "potentially trustworthy" addresses), and an origin with
-    /// every method that is not safe. What a page cannot send without asking first is of a program.
+    /// every method that is not safe. What a page cannot send without a preflight is of a program.
     fn may_be_unstated_page(&self) -> bool {
         let is_stated = |host: &str| {
             name_of(host).is_some_and(|host| match host.parse::<IpAddr>() {
@@ -184,7 +184,7 @@ impl<'a> RequestSource<'a> {
             && !self.is_of_program()
     }
 
-    /// Whether it has a header that no page, and no link, can send without asking first.
+    /// Whether it has a header that no page, and no link, can send without a preflight.
     fn is_of_program(&self) -> bool {
         let is_of_program =
             |name: &HeaderName| *name == AUTHORIZATION || name.as_str().starts_with("x-ms-");

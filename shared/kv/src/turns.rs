@@ -4,8 +4,8 @@
 //! owners, such as the accounts of a service. One who has a thousand of them waits for their own; another one's first
 //! is next. Who alone waits loses nothing: a turn is never kept free, but the last slot of [`Turns`], if so configured.
 //!
-//! The owner of a task is set for it by [`Owner::scope`], and read where it waits. Tasks without one, such as the jobs of
-//! a process, are one owner together.
+//! The owner of a task is set for it by [`Owner::scope`], and read where it waits. Tasks without one, such as the jobs
+//! of a process, are one owner together.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -59,8 +59,8 @@ impl Owner {
     }
 }
 
-/// Work on the threads of all calls that may take long, such as a page of many rows. After a slice it lets others go on;
-/// what takes longer than one goes on in turns by owner, as many at a time as there are threads. So the calls of
+/// Work on the threads of all calls that may take long, such as a page of many rows. After a slice it lets others go
+/// on; what takes longer than one goes on in turns by owner, as many at a time as there are threads. So the calls of
 /// another owner wait for a slice, and not for all such work of one.
 ///
 /// It has a turn until it is dropped: it must not wait for a client, nor for other work of this kind.
@@ -132,7 +132,7 @@ impl<T> TurnQueue<T> {
 
     /// The next item, of an owner for whom `may` is true. It costs nothing until it is charged.
     pub(crate) fn pop(&mut self, may: impl Fn(Owner) -> bool) -> Option<(Owner, T)> {
-        // Nobody is before one who waits alone, whatever its items cost.
+        // There is no other turn before one that waits alone, whatever its items cost.
         let is_alone = self.order.len() == 1;
         let mut rejected = 0;
         while rejected < self.order.len() {
@@ -156,7 +156,7 @@ impl<T> TurnQueue<T> {
         None
     }
 
-    /// Charges an owner for an item that it got. Who has no others owes nothing.
+    /// Charges an owner for an item that it got. It is forgotten with the last of them.
     pub(crate) fn charge(&mut self, owner: Owner, cost: usize) {
         if let Some(lane) = self.lanes.get_mut(&owner) {
             lane.credit = lane.credit.saturating_sub(i64::try_from(cost).unwrap_or(i64::MAX));

@@ -138,7 +138,7 @@ fn allowed_page_still_needs_a_private_host_and_no_proxy() {
 
 #[test]
 fn a_page_that_no_browser_states_reads_from_private_hosts_only_and_receives_nothing() {
-    let asked = |is_read, host, more: &[(&'static str, &str)]| {
+    let checked_at = |is_read, host, more: &[(&'static str, &str)]| {
         let uri = Uri::from_static("/");
         let mut headers = HeaderMap::new();
         for (name, value) in [("host", host)].iter().chain(more) {
@@ -150,26 +150,26 @@ fn a_page_that_no_browser_states_reads_from_private_hosts_only_and_receives_noth
     };
     for host in ["kubernetes.docker.internal:10000", "mymachine:10000", "box.local", "localhost4"] {
         for is_read in [true, false] {
-            let error = asked(is_read, host, &[]).expect_err(host);
+            let error = checked_at(is_read, host, &[]).expect_err(host);
             let named = if is_read { format!("host=`{host}`") } else { "method=`GET`".to_owned() };
             assert!(error.contains(&named), "{error}");
-            let foreign = asked(is_read, host, &[("referer", "https://evil.example/")]);
+            let foreign = checked_at(is_read, host, &[("referer", "https://evil.example/")]);
             assert!(foreign.is_err(), "{host}");
             for program in [("authorization", "SharedKey a:b"), ("x-ms-version", "2025-11-05")] {
-                assert_eq!(asked(is_read, host, &[program]), Ok(()), "{host}: {program:?}");
+                assert_eq!(checked_at(is_read, host, &[program]), Ok(()), "{host}: {program:?}");
             }
-            let typed = asked(is_read, host, &[("sec-fetch-site", "none")]);
+            let typed = checked_at(is_read, host, &[("sec-fetch-site", "none")]);
             assert_eq!(typed.is_ok(), is_read, "{host}");
         }
         let private = ("referer", "http://mymachine:3000/");
-        assert_eq!(asked(true, host, &[private]), Ok(()), "it shows an image");
-        assert!(asked(false, host, &[private]).is_err(), "it receives messages");
+        assert_eq!(checked_at(true, host, &[private]), Ok(()), "it shows an image");
+        assert!(checked_at(false, host, &[private]).is_err(), "it receives messages");
     }
     for host in ["localhost:10000", "devstoreaccount1.blob.localhost", "127.0.0.1", "[::1]:1"] {
-        assert_eq!(asked(true, host, &[]), Ok(()), "{host}: a browser would state the page");
-        let error = asked(false, host, &[("sec-fetch-site", "none")]).expect_err(host);
+        assert_eq!(checked_at(true, host, &[]), Ok(()), "{host}: a browser would state the page");
+        let error = checked_at(false, host, &[("sec-fetch-site", "none")]).expect_err(host);
         assert!(error.contains("method=`GET`"), "a link receives nothing: {error}");
-        assert_eq!(asked(false, host, &[("x-ms-date", "now")]), Ok(()), "{host}");
+        assert_eq!(checked_at(false, host, &[("x-ms-date", "now")]), Ok(()), "{host}");
     }
 }
 

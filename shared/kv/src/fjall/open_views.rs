@@ -1,8 +1,8 @@
 //! The views of open snapshots, so that one that stays open does not stop the writes.
 //!
 //! What was flushed stays in memory for as long as a snapshot from before is open, and counts in the write buffer. The
-//! pace of a client may so decide how long: a reader that stalls would have every writer wait. So while writes wait, the
-//! snapshots that are open for long are ended; their next read fails, and is repeated in a new one.
+//! pace of a client may so decide how long: a reader that stalls would have every writer wait. So while writes wait,
+//! the snapshots that are open for long are ended; their next read fails, and is repeated in a new one.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
@@ -38,7 +38,7 @@ impl OpenView {
         read(view, reading)
     }
 
-    /// Fails once it was ended. A long read asks while it goes on.
+    /// Fails once it was ended. A long read checks it while it goes on.
     ///
     /// # Errors
     /// [`EngineError::SnapshotEnded`].

@@ -80,7 +80,7 @@ fn wait(turns: &Turns, owner: Owner) -> tokio::task::JoinHandle<Turn> {
     tokio::spawn(owner.scope(async move { turns.take().await }))
 }
 
-async fn settle() {
+async fn yield_often() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
     }
@@ -91,14 +91,14 @@ async fn the_next_slot_is_for_the_owner_whose_turn_it_is() {
     let turns = Turns::new(1, 1);
     let first = wait(&turns, ONE).await.unwrap();
     let mut many: Vec<_> = (0..50).map(|_| wait(&turns, ONE)).collect();
-    settle().await;
+    yield_often().await;
     let other = wait(&turns, TWO);
-    settle().await;
+    yield_often().await;
     assert!(!other.is_finished());
 
     // At most one more of the first owner was before it.
     drop(first);
-    settle().await;
+    yield_often().await;
     drop(many.remove(0).await.unwrap());
     assert_eq!(other.await.unwrap().owner, TWO);
     for waiting in many {
@@ -113,12 +113,12 @@ async fn an_owner_has_no_more_than_its_most_and_another_gets_the_rest() {
     let turns = Turns::new(3, 2);
     let held = [wait(&turns, ONE).await.unwrap(), wait(&turns, ONE).await.unwrap()];
     let third = wait(&turns, ONE);
-    settle().await;
+    yield_often().await;
     assert!(!third.is_finished());
     let other = wait(&turns, TWO).await.unwrap();
     assert_eq!(other.owner, TWO);
     drop(other);
-    settle().await;
+    yield_often().await;
     assert!(!third.is_finished());
     drop(held);
     drop(third.await.unwrap());
@@ -129,11 +129,11 @@ async fn who_waits_no_longer_gets_no_slot_and_loses_none() {
     let turns = Turns::new(1, 1);
     let held = wait(&turns, ONE).await.unwrap();
     let abandoned: Vec<_> = (0..10).map(|_| wait(&turns, TWO)).collect();
-    settle().await;
+    yield_often().await;
     for waiting in &abandoned {
         waiting.abort();
     }
-    settle().await;
+    yield_often().await;
     let last = wait(&turns, TWO);
     drop(held);
     drop(last.await.unwrap());

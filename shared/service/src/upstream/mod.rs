@@ -1,8 +1,8 @@
 //! Upstreams: a service in this process, or behind a few connections to another. Only this type
 //! distinguishes them.
 //!
-//! In this process a call is work of its account, or of its peer where it has none: what costs the store much it does in
-//! turns with the others.
+//! In this process a call is work of its account, or of its peer where it has none: what costs the store much it does
+//! in turns with the others.
 //!
 //! Both variants are the same service of calls; bodies and trailers pass untouched. To another process
 //! a call is sent with its headers, which have caller and request id; the deadline becomes the rest of
