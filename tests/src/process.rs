@@ -162,7 +162,7 @@ pub fn has_gateway(args: &[&str], settings: &[(&str, &str)]) -> bool {
 /// A page of an admin listener at an address, with the head of its answer.
 pub async fn page(admin: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(admin).await.expect("the admin listener accepts");
-    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.expect("the request is sent");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.expect("the answer is text");

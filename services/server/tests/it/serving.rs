@@ -379,7 +379,7 @@ fn a_server_without_connections_stops_at_once() {
 
 fn admin_page(server: &Serving, path: &str) -> String {
     let mut stream = TcpStream::connect(&server.admin).unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
