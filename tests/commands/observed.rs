@@ -93,7 +93,8 @@ async fn one_user_has_few_series_with_backlogs_connections_and_protocols() {
     ] {
         succeeds(&server, args);
     }
-    let rest = "GET /devstoreaccount1/Tables HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let rest =
+        "GET /devstoreaccount1/Tables HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     answer(&server.address("azure_table"), rest).await;
     let web = "POST /trestle.table.v1.TableService/ListTables HTTP/1.1\r\nhost: localhost\r\n\
                content-type: application/grpc-web+proto\r\ncontent-length: 5\r\n\

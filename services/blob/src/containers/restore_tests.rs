@@ -7,7 +7,7 @@ use super::*;
 use crate::{
     blobs::BlobKey,
     fixture::{BlobFixture, account, container_name, sample},
-    record::{ContainerId, Retention},
+    record::{ContainerId, PublicAccess, Retention},
     sweep::{CONTAINER_GRACE, ORPHAN_GRACE},
 };
 
@@ -67,6 +67,28 @@ async fn a_deleted_container_comes_back_with_its_blobs() {
     assert_eq!(fixture.read(&key).await.expect("it does not expire any more"), sample(100_000));
     let again = restore(&fixture, "logs", logs.id).await;
     assert!(matches!(again, Err(BlobError::ContainerNotFound(_))));
+}
+
+#[tokio::test]
+async fn only_who_may_make_it_public_restores_it_as_it_was() {
+    for (may_open, expected) in [(true, PublicAccess::Container), (false, PublicAccess::None)] {
+        let fixture = fixture();
+        let new = NewContainer {
+            name: container_name("logs"),
+            metadata: Vec::new(),
+            public_access: PublicAccess::Container,
+        };
+        let logs = fixture.containers.create(&account(), new).await.expect("created");
+        fixture.drop_container("logs").await;
+
+        let named = (container_name("logs"), logs.id);
+        let restored = fixture.containers.undelete(&account(), named, may_open).await;
+
+        let restored = restored.expect("restored");
+        assert_eq!(restored, ContainerRecord { public_access: expected, ..logs });
+        let found = fixture.containers.find(&account(), &container_name("logs")).await;
+        assert_eq!(found.expect("read"), Some(restored));
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! The form of a token: three parts of base64url (RFC 7515), and its claims (RFC 7519).
 
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Map, Number, Value};
 
 use super::jwks::{Algorithm, decoded};
@@ -28,7 +28,13 @@ pub(super) struct Jwt<'a> {
 struct JoseHeader {
     alg: String,
     kid: Option<String>,
+    #[serde(default, deserialize_with = "present")]
     crit: Option<Value>,
+}
+
+/// A value that is there, also `null`.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 /// The claims of a token. A claim with a wrong type is an error, not an absent one.
@@ -120,6 +126,10 @@ impl Claims {
 /// A `NumericDate`: seconds since 1970, of which fractions are dropped.
 fn time(number: &Number) -> Option<Ticks> {
     let seconds = number.to_string();
+    // So are written those that are far out of range.
+    if seconds.contains('e') {
+        return None;
+    }
     let whole = seconds.split_once('.').map_or(seconds.as_str(), |(whole, _)| whole);
     Ticks::from_unix(whole.parse().ok()?, 0)
 }

@@ -210,6 +210,10 @@ fn rejects_invalid_headers_and_signatures() {
             signer.sign(&es256(json!({"crit": ["b64"], "b64": false})), &claims()),
             "the header must have no `crit`, since no extension is supported",
         ),
+        (
+            signer.sign(&es256(json!({"crit": null})), &claims()),
+            "the header must have no `crit`, since no extension is supported",
+        ),
         (signer.sign(&json!({"kid": "k1"}), &claims()), "the header must be JSON with `alg`"),
         (String::new(), FORM),
         ("a.b".to_owned(), FORM),
@@ -246,6 +250,8 @@ fn rejects_invalid_claims() {
         ("exp", json!(1e300), TIMES),
         ("exp", json!(-1), EXPIRED),
         ("exp", json!(NOW - 60), EXPIRED),
+        ("exp", json!(9.5e299), TIMES),
+        ("nbf", json!(1.7e300), TIMES),
         ("nbf", json!("1"), CLAIMS),
         ("nbf", json!(NOW + 61), "the token is not valid yet: `nbf` is in the future"),
     ] {
