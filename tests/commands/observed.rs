@@ -22,8 +22,8 @@ use crate::client::{Ended, becomes, run, succeeds};
 
 /// Longest time from one sweep to the end of the next.
 const SWEPT_WITHIN: Duration = Duration::from_secs(8);
-/// A tenth of the series that a user of all commands had before buckets were of services only, and a tenth more.
-const SERIES_MAX: usize = 200;
+/// Most series beside buckets: as many as one user of every service has, and a few more.
+const SERIES_MAX: usize = 145;
 const KEY: &str = "a2V5IG9mIGFuIGFjY291bnQgb2YgdGhpcnR5LXR3byBieXRlcw==";
 
 /// Waits until the log has a line with all of these parts.
@@ -121,7 +121,10 @@ async fn one_user_has_few_series_with_backlogs_connections_and_protocols() {
     }
     assert!(page.contains("trestle_queue_oldest_age_seconds{trestle_queue_rank=\"1\""), "{page}");
     let body = page.split_once("\r\n\r\n").unwrap().1;
-    let series = body.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).count();
+    // Which buckets of histograms have a value depends on how fast this machine is just now.
+    let is_counted =
+        |line: &&str| !line.is_empty() && !line.starts_with('#') && !line.contains("_bucket{");
+    let series = body.lines().filter(is_counted).count();
     assert!(series <= SERIES_MAX, "{series} series: {page}");
     let queues = server.page("/queues").await;
     assert!(queues.contains("\"queue\": \"jobs\""), "{queues}");

@@ -166,3 +166,24 @@ fn reports_what_cannot_be_repaired() {
         assert!(!empty.path().join("kv").exists());
     }
 }
+
+#[test]
+fn a_store_that_is_lost_beside_its_objects_is_not_made_anew() {
+    let store = KilledStore::new();
+    let server = store.serve();
+    succeeds(&server, &["blob", "container", "create", "photos"]);
+    let content = store.data.path().join("content");
+    fs::write(&content, vec![7; 100_000]).unwrap();
+    succeeds(&server, &["blob", "cp", content.to_str().unwrap(), "blob://photos/a"]);
+    assert_eq!(server.terminate(), Some(0));
+    let (kv, aside) = (store.data.path().join("kv"), store.data.path().join("aside"));
+    fs::rename(&kv, &aside).unwrap();
+
+    let rejected = store.rejected();
+
+    contains(&rejected, &["storage is damaged", "there are objects of one", "/blob`"]);
+    assert!(!kv.exists(), "nothing is made");
+    fs::rename(&aside, &kv).unwrap();
+    let read = succeeds(&store.serve(), &["blob", "cat", "photos/a"]).output;
+    assert_eq!(read.as_bytes(), vec![7; 100_000]);
+}

@@ -47,6 +47,7 @@ pub fn open(
     let (engine, disk): (Arc<dyn Engine>, _) = if settings.ephemeral {
         (Arc::new(MemoryEngine::new(keyspaces())), None)
     } else {
+        check_not_lost(settings)?;
         let options = options(settings, cached_files, meter);
         let recover = || FjallEngine::open(options);
         let engine = slow::watch(SLOW_RECOVERY, || log_recovery(settings), recover);
@@ -57,6 +58,27 @@ pub fn open(
     };
     observe_space(meter, &engine);
     Ok(OpenedStore { engine: Arc::new(TracedEngine::new(engine, meter, exemplars)), disk })
+}
+
+/// Rejects a data directory that has objects and no records of them: in a new store their numbers would begin again, and
+/// new objects would replace those that a copy of the records still needs.
+fn check_not_lost(settings: &StorageSettings) -> Result<(), OpenError> {
+    let path = engine_dir(settings);
+    if FjallEngine::exists(&path)? {
+        return Ok(());
+    }
+    let io_failed = |source| OpenError::Io { path: settings.data_dir.clone(), source };
+    match trestle_objects::objects_in(&settings.data_dir).map_err(io_failed)? {
+        None => Ok(()),
+        Some(objects) => {
+            let objects = objects.display();
+            let reason = format!(
+                "there is no store, but there are objects of one: put the directory back from a copy, or use \
+                 another data directory: objects=`{objects}`"
+            );
+            Err(OpenError::Damaged { path, reason })
+        }
+    }
 }
 
 /// Logs that the store is not open yet: the banner, which names what the server uses, comes after that.

@@ -169,7 +169,10 @@ impl ObjectStorage {
 }
 
 /// The first directory of a data directory that has objects.
-fn objects_in(data_dir: &Path) -> io::Result<Option<PathBuf>> {
+///
+/// # Errors
+/// A directory that cannot be read.
+pub fn objects_in(data_dir: &Path) -> io::Result<Option<PathBuf>> {
     for name in [BLOBS, LOGS] {
         let directory = data_dir.join(name);
         match fs::read_dir(&directory) {

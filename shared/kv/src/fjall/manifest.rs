@@ -42,6 +42,11 @@ pub(super) fn check(directory: &Path, keyspaces: &[Keyspace]) -> io::Result<Mani
     }
 }
 
+/// Whether a directory has a manifest, and so a store that was once made whole.
+pub(super) fn exists(directory: &Path) -> io::Result<bool> {
+    directory.join(FILE).try_exists()
+}
+
 pub(super) fn write(directory: &Path, keyspaces: &[Keyspace]) -> io::Result<()> {
     let mut text = format!("{HEADER}{VERSION}\n{SHARDS}\n");
     for keyspace in keyspaces {

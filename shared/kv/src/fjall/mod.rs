@@ -46,6 +46,7 @@ mod step_output;
 mod tombstones;
 mod version_floor;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -128,6 +129,15 @@ impl FjallEngine {
         let reclaims = spawn("kv-reclaim", Box::new(move || reclaimer.run(&stop_reclaim)))?;
         engine.threads.push(reclaims);
         Ok(engine)
+    }
+
+    /// Whether a directory has a store: [`FjallEngine::open`] makes one where it has none.
+    ///
+    /// # Errors
+    /// [`OpenError::Io`] for a directory that cannot be read.
+    pub fn exists(directory: &Path) -> Result<bool, OpenError> {
+        let io_failed = |source| OpenError::Io { path: directory.to_owned(), source };
+        manifest::exists(directory).map_err(io_failed)
     }
 
     /// The disk, for files that are written beside the database.
