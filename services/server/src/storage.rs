@@ -60,8 +60,8 @@ pub fn open(
     Ok(OpenedStore { engine: Arc::new(TracedEngine::new(engine, meter, exemplars)), disk })
 }
 
-/// Rejects a data directory that has objects and no records of them: in a new store their numbers would begin again, and
-/// new objects would replace those that a copy of the records still needs.
+/// Rejects a data directory that has objects and no records of them: in a new store their numbers would begin again,
+/// and new objects would replace those that a copy of the records still needs.
 fn check_not_lost(settings: &StorageSettings) -> Result<(), OpenError> {
     let path = engine_dir(settings);
     if FjallEngine::exists(&path)? {
