@@ -186,7 +186,7 @@ pub struct Turn {
 }
 
 impl Turns {
-    /// So many `slots`, of which an owner has at most `most`. Both are at least 1.
+    /// A number of `slots`, of which an owner has at most `most`. Both are at least 1.
     #[must_use]
     pub fn new(slots: usize, most: usize) -> Self {
         let (free, most) = (slots.max(1), most.max(1));
@@ -197,13 +197,8 @@ impl Turns {
     /// A slot for the owner of the current task, once it is its turn. Dropping the future gives the turn up.
     pub async fn take(&self) -> Turn {
         let owner = Owner::current();
-        let given = {
-            let mut slots = self.lock();
-            let (sender, given) = oneshot::channel();
-            slots.waiting.push(owner, sender);
-            drop(slots);
-            given
-        };
+        let (sender, given) = oneshot::channel();
+        self.lock().waiting.push(owner, sender);
         self.give();
         // The sender is dropped only with the slots, which this borrows.
         given.await.unwrap_or(Turn { slots: None, owner })

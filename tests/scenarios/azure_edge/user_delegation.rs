@@ -9,7 +9,8 @@ use trestle_identity::{
 };
 use trestle_service::clock::{Clock as _, SystemClock, Ticks};
 use trestle_tests::{
-    BlobRest, HANG, RestRequest, RestResponse, exchange, over_account, terms, token, try_exchange,
+    BlobRest, HANG, RestRequest, RestResponse, Server, exchange, over_account, terms, token,
+    try_exchange,
 };
 
 use crate::bearer::{Corp, ISSUER, KEY};
@@ -19,13 +20,13 @@ const OPERATION: &str = "/acme/?restype=service&comp=userdelegationkey";
 const OTHER_KEY: &str =
     "AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAg==";
 
-/// A time so many seconds from now.
+/// The time in `seconds`.
 fn at(seconds: i64) -> Time {
     let now = SystemClock.now().to_unix().0;
     Time::at(Ticks::from_unix(now + seconds, 0).unwrap()).unwrap()
 }
 
-/// The body of a request for a key that ends so many seconds from now.
+/// The body of a request for a key that ends in `seconds`.
 fn key_info(seconds: i64) -> String {
     let (start, expiry) = (at(-60), at(seconds));
     format!("<KeyInfo><Start>{start}</Start><Expiry>{expiry}</Expiry></KeyInfo>")
@@ -85,8 +86,13 @@ fn get(path: &str, token: &str) -> RestRequest {
     RestRequest::blob("GET", "").at(&format!("{path}{separator}{token}")).scheme(None)
 }
 
-/// A container `files` with a blob `a`, and a queue `jobs`, of the account `acme`.
-async fn filled(corp: &Corp, [blobs, queues]: &[String; 2]) {
+/// A server with a container `files` that has a blob `a`, and a queue `jobs`, of the account `acme`; the addresses of
+/// its blobs and queues.
+async fn filled() -> (Corp, Server, [String; 2]) {
+    let corp = Corp::new();
+    let server = corp.server();
+    let addresses = ["azure_blob", "azure_queue"].map(|name| server.address(name));
+    let [blobs, queues] = &addresses;
     let owner = format!("Bearer {}", corp.issuer.token("owner", 600));
     let send = async |address: &str, request: RestRequest| {
         let answer = exchange(address, request.scheme(None).with("authorization", &owner)).await;
@@ -96,15 +102,13 @@ async fn filled(corp: &Corp, [blobs, queues]: &[String; 2]) {
     let blob = RestRequest::blob("PUT", "").at("/acme/files/a").body("content");
     send(blobs, blob.with("x-ms-blob-type", "BlockBlob")).await;
     send(queues, RestRequest::queue("PUT", "").at("/acme/jobs")).await;
+    (corp, server, addresses)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_role_gets_a_key_whose_tokens_permit_what_the_role_does() {
-    let corp = Corp::new();
-    let server = corp.server();
-    let addresses = ["azure_blob", "azure_queue"].map(|name| server.address(name));
-    filled(&corp, &addresses).await;
-    let [blobs, queues] = &addresses;
+    let (corp, _server, [blobs, queues]) = filled().await;
+    let (blobs, queues) = (&blobs, &queues);
     let denied = (403, "AuthorizationPermissionMismatch");
     for (role, reads, writes) in [
         ("delegator", false, false),
@@ -189,11 +193,8 @@ async fn a_key_is_only_for_callers_with_a_bearer_token_and_for_a_week() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_is_of_one_account_and_service_and_none_of_its_fields_can_be_changed() {
-    let corp = Corp::new();
-    let server = corp.server();
-    let addresses = ["azure_blob", "azure_queue"].map(|name| server.address(name));
-    filled(&corp, &addresses).await;
-    let [blobs, queues] = &addresses;
+    let (corp, _server, [blobs, queues]) = filled().await;
+    let (blobs, queues) = (&blobs, &queues);
     let reader = corp.issuer.token("reader", 600);
     let key = key_of(blobs, 'b', &reader, &key_info(3600)).await;
     let token = signed(&key, Scope::of_container("files"), "r");
@@ -229,11 +230,8 @@ async fn a_token_is_of_one_account_and_service_and_none_of_its_fields_can_be_cha
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_ends_with_its_key_the_key_of_its_account_and_its_issuer() {
-    let corp = Corp::new();
-    let server = corp.server();
-    let addresses = ["azure_blob", "azure_queue"].map(|name| server.address(name));
-    filled(&corp, &addresses).await;
-    let blobs = &addresses[0];
+    let (corp, server, [blobs, _]) = filled().await;
+    let blobs = &blobs;
     let reader = corp.issuer.token("reader", 600);
     let read = async |token: &str| exchange(blobs, get("/acme/files/a", token)).await;
     let fails = async |token: &str, why: &str| {

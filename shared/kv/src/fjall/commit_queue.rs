@@ -51,8 +51,10 @@ impl CommitSender {
         if self.waiting.fetch_update(Relaxed, Relaxed, fits).is_err() {
             return Err(CommitError::Busy { reason: "too many changes wait to be written".into() });
         }
-        let sent = self.sender.send((owner, change));
-        sent.map_err(|_| CommitError::Stopped { reason: "the commit thread ended".into() })
+        self.sender.send((owner, change)).map_err(|_| {
+            self.waiting.fetch_sub(1, Relaxed);
+            CommitError::Stopped { reason: "the commit thread ended".into() }
+        })
     }
 
     /// How many changes wait.
