@@ -58,6 +58,11 @@
 //!
 //! It is not a place for rules of a data model: an engine has no tables, and expires nothing.
 //!
+//! # Copies
+//!
+//! [`Checkpointer`] copies an open store as it is at one instant, [`StoreReader`] reads such a copy from its first row
+//! to its last, and [`StoreWriter`] fills a new store with such rows.
+//!
 //! # Decisions
 //!
 //! The decision of a change is a pure and fast function: an engine runs it on its one commit
@@ -143,9 +148,10 @@ pub use crate::domain::{Domain, DomainOf, DomainRef, Lock};
 pub use crate::engine::{Durability, Engine, EngineStatus, Entry, Scan, ScanLimit, Snapshot};
 pub use crate::error::{CommitError, EngineError};
 pub use crate::fjall::{
-    CommitPoint, CompactedKeyspace, DiskSpace, EngineStats, FjallEngine, FjallOptions,
-    GroupObserver, GroupWrite, JournalLoss, MIN_FREE_BYTES_MIN, OpenError, PointHook, RepairDone,
-    RepairPlan, SpaceClaim, SpaceProbe, SyncObserver, SyncPolicy, compact, journal_bytes,
+    CheckpointError, CheckpointMade, Checkpointer, CommitPoint, CompactedKeyspace, DiskSpace,
+    EngineStats, FillError, FjallEngine, FjallOptions, GroupObserver, GroupWrite, JournalLoss,
+    MIN_FREE_BYTES_MIN, OpenError, PointHook, RepairDone, RepairPlan, SpaceClaim, SpaceProbe,
+    StoreReader, StoreWriter, SyncObserver, SyncPolicy, compact, journal_bytes,
 };
 pub use crate::keyspace::{Keyspace, Keyspaces, key_domain};
 pub use crate::limits::Limits;

@@ -191,11 +191,15 @@ impl Committer {
         }
         self.add_heartbeat(&mut batch);
         self.versions.raise(&mut batch, &self.shared.trees, &self.shared.clock);
+        let newest = self.versions.versions.newest();
+        let mut in_order = self.shared.written.lock();
         let clock = GroupClock::start();
         // Ahead of the write: a scan must not meet what was not counted.
         let counted = self.shared.tombstones.add(obsoletes);
         let written = catch_unwind(AssertUnwindSafe(|| batch.commit()));
         drop(counted);
+        in_order.note(newest);
+        drop(in_order);
         let to_u64 = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         let Elapsed { took, waited } = clock.stop();
         let write = GroupWrite { changes: to_u64(writers), took };
@@ -231,6 +235,7 @@ impl Committer {
         if self.shared.stopped().is_some() || !self.versions.store(&mut batch, trees, clock) {
             return;
         }
+        let _in_order = self.shared.written.lock();
         if let Err(error) = batch.commit() {
             // The floor that is stored is greater, which is as safe.
             self.shared.stop(failure::of_call(WRITE, &error, &self.shared.path));

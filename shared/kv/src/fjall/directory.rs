@@ -1,8 +1,9 @@
 //! The directory of an engine: its lock, and how it is made.
 //!
 //! Layout: `LOCK` (held while open), `MANIFEST`, `CREATING` (only while it is made), `CLOSED` (only
-//! while it is closed, after a clean shutdown), `DURABILITY` (only where groups are not synced in order),
-//! `db` (fjall), `damaged-1` and so on (what repairs replaced).
+//! while it is closed, after a clean shutdown), `RESTORING` (only while it is filled in bulk),
+//! `DURABILITY` (only where groups are not synced in order), `db` (fjall), `damaged-1` and so on
+//! (what repairs replaced).
 //! A directory is made in an order that distinguishes a crash at any instant from a loss of files:
 //! `CREATING` first, then the database, then the manifest, then `CREATING` is removed. A
 //! database without a manifest is removed if there is `CREATING`, as nothing in it was ever
@@ -18,6 +19,7 @@ use super::options::OpenError;
 
 const LOCK: &str = "LOCK";
 const CREATING: &str = "CREATING";
+const RESTORING: &str = "RESTORING";
 
 /// Our own lock, as the one of the database does not cover the manifest, and waits before it
 /// gives up.
@@ -47,6 +49,12 @@ pub(super) fn start_creating(path: &Path) -> Result<(), OpenError> {
             _ => return clean_shutdown::take(path).map(drop).map_err(io_failed),
         }
     }
+    if path.join(RESTORING).try_exists().map_err(io_failed)? {
+        let reason = format!(
+            "a restore into it was not finished: found=`{RESTORING}`; delete the directory and restore again"
+        );
+        return Err(OpenError::Manifest { path: path.to_owned(), reason });
+    }
     for entry in fs::read_dir(path).map_err(io_failed)? {
         let name = entry.map_err(io_failed)?.file_name();
         if name != LOCK {
@@ -57,6 +65,20 @@ pub(super) fn start_creating(path: &Path) -> Result<(), OpenError> {
     }
     let synced = File::create(mark).and_then(|file| file.sync_all());
     synced.and_then(|()| sync(path)).and_then(|()| sync_ancestors(path)).map_err(io_failed)
+}
+
+/// Begins to fill an empty directory, which is to have a manifest when that is done. Unlike one that is being made, it
+/// is never begun anew.
+pub(super) fn start_restoring(path: &Path) -> io::Result<()> {
+    File::create_new(path.join(RESTORING))?.sync_all()?;
+    sync(path)?;
+    sync_ancestors(path)
+}
+
+/// The directory is filled, and its manifest comes next.
+pub(super) fn end_restoring(path: &Path) -> io::Result<()> {
+    fs::remove_file(path.join(RESTORING))?;
+    sync(path)
 }
 
 /// Makes the names of a directory and of those above it durable: any of them may be new, and what is in a directory

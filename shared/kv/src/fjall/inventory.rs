@@ -12,13 +12,15 @@ use super::journal;
 /// The folder of the database, in the directory of the engine.
 pub(super) const DATABASE: &str = "db";
 /// Holds the version of the format of the database.
-const VERSION: &str = "version";
+pub(super) const VERSION: &str = "version";
+/// Locked by the database while it is open.
+pub(super) const DATABASE_LOCK: &str = "lock";
 /// Holds a folder for each keyspace, by number.
 pub(super) const KEYSPACES: &str = "keyspaces";
 /// The number of the keyspace that names the others.
-const NAMES: u64 = 0;
-/// Is in the folder of every keyspace that was finished.
-const CURRENT: &str = "current";
+pub(super) const NAMES: u64 = 0;
+/// Names the version of a keyspace; in the folder of every one that was finished.
+pub(super) const CURRENT: &str = "current";
 
 /// Bytes that the journals of a store in this directory hold, which its next start reads.
 ///

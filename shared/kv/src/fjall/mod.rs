@@ -3,12 +3,14 @@
 //! Reads go to snapshots on any thread; writes go through a bounded queue to one commit thread,
 //! which writes and syncs them in groups; a housekeeping thread measures space once a tick.
 //! Opening is in `open`, the commit thread in `committer` and `group`, the gates before a write
-//! in `guard`.
+//! in `guard`. A copy of an open store is made in `checkpoint`; `reader` reads a store without these threads, and
+//! `writer` fills a new one.
 //!
 //! What this engine does not do: it never repairs. After a failed write or sync it takes no more
 //! writes in this process, and goes on reading; the operator or the supervisor starts it anew.
 
 mod backpressure;
+mod checkpoint;
 mod clean_shutdown;
 mod commit_queue;
 mod committer;
@@ -35,6 +37,7 @@ mod options;
 mod point;
 mod read_cache;
 mod read_epochs;
+mod reader;
 mod reclaim;
 mod reclaim_run;
 mod recovery;
@@ -45,6 +48,8 @@ mod stats;
 mod step_output;
 mod tombstones;
 mod version_floor;
+mod writer;
+mod written;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -53,6 +58,7 @@ use std::thread::JoinHandle;
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 
+pub use self::checkpoint::{CheckpointError, CheckpointMade, Checkpointer};
 pub use self::compact::{CompactedKeyspace, compact};
 pub use self::disk_space::{DiskSpace, SpaceClaim};
 pub use self::inventory::journal_bytes;
@@ -63,8 +69,10 @@ pub use self::options::{
     SyncPolicy,
 };
 pub use self::point::{CommitPoint, PointHook};
+pub use self::reader::StoreReader;
 pub use self::repair::{JournalLoss, RepairDone, RepairPlan};
 pub use self::stats::{EngineStats, GroupWrite};
+pub use self::writer::{FillError, StoreWriter};
 
 use self::commit_queue::{CommitSender, commit_queue};
 use self::committer::Committer;
@@ -144,6 +152,12 @@ impl FjallEngine {
     #[must_use]
     pub fn disk_space(&self) -> DiskSpace {
         DiskSpace(Arc::downgrade(&self.shared))
+    }
+
+    /// Copies of the store while the engine goes on.
+    #[must_use]
+    pub fn checkpointer(&self) -> Checkpointer {
+        Checkpointer(Arc::downgrade(&self.shared))
     }
 
     /// What the engine did so far, and what it has to do.

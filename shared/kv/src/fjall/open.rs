@@ -132,7 +132,7 @@ fn check_parts(path: &Path, count: usize, keyspaces: &Keyspaces) -> Result<(), O
 }
 
 /// `stored` are the keyspaces that were made before.
-fn open_database(
+pub(super) fn open_database(
     options: &FjallOptions,
     stored: &[&'static str],
 ) -> Result<(Database, Vec<Tree>), OpenError> {

@@ -122,7 +122,9 @@ impl Run<'_> {
 pub(super) fn flush_heartbeat(shared: &EngineState, tree: &Tree) -> Result<(), fjall::Error> {
     let mut batch = shared.database.batch().durability(Some(PersistMode::SyncData));
     batch.insert(&tree.handle, HEARTBEAT_KEY, [0; 8]);
+    let in_order = shared.written.lock();
     batch.commit()?;
+    drop(in_order);
     flush(tree)
 }
 

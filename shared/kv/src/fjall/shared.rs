@@ -25,6 +25,7 @@ use super::point::{CommitPoint, PointHook};
 use super::read_epochs::ReadEpochs;
 use super::stats::Counters;
 use super::tombstones::TombstoneEstimate;
+use super::written::Written;
 use crate::keyspace::{Keyspaces, unknown_keyspace};
 use crate::limits::Limits;
 use crate::service_clock::ServiceClock;
@@ -61,6 +62,7 @@ pub(super) struct EngineState {
     pub(super) memtable_bytes: u64,
     /// Bytes in memtables when a group was last formed, with those that are flushed and not released yet.
     pub(super) buffered_bytes: AtomicU64,
+    pub(super) written: Written,
     pub(super) reads: Arc<ReadEpochs>,
     pub(super) views: OpenViews,
     pub(super) counters: Counters,
@@ -118,6 +120,7 @@ impl EngineState {
             write_buffer_bytes: parts.write_buffer_bytes,
             memtable_bytes: parts.memtable_bytes,
             buffered_bytes: AtomicU64::new(0),
+            written: Written::after(parts.version_floor),
             reads: Arc::default(),
             views: OpenViews::default(),
             counters: Counters::default(),

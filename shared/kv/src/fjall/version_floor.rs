@@ -76,12 +76,19 @@ impl FlooredVersions {
         trees: &[Tree],
         clock: &ServiceClock,
     ) {
-        let Some(tree) = trees.first() else { return };
-        batch.insert(&tree.handle, KEY, floor.get().to_be_bytes());
+        put(floor, batch, trees);
         self.stored = floor;
+        let Some(tree) = trees.first() else { return };
         if let Some(checkpoint) = clock.checkpoint() {
             batch.insert(&tree.handle, CHECKPOINT_KEY, encode(checkpoint));
         }
+    }
+}
+
+/// Adds a floor to a batch for a store that is new.
+pub(super) fn put(floor: Ticks, batch: &mut OwnedWriteBatch, trees: &[Tree]) {
+    if let Some(tree) = trees.first() {
+        batch.insert(&tree.handle, KEY, floor.get().to_be_bytes());
     }
 }
 

@@ -10,12 +10,14 @@
 )]
 
 mod broken;
+mod checkpoints;
 mod child;
 mod conform;
 mod crash;
 mod damage;
 mod faults;
 mod faulty;
+mod filling;
 mod fixture_files;
 mod fixtures;
 mod journal;
