@@ -420,6 +420,11 @@ pub(crate) fn live(content: ContentId) -> Bytes {
     numbered(LIVE, content.0)
 }
 
+/// Whether a key is one of [`live`].
+pub(crate) fn is_live(key: &[u8]) -> bool {
+    key.first() == Some(&LIVE)
+}
+
 /// The number in a key of [`deleted_container`], [`content_ids`] or [`live`].
 pub(crate) fn number_of(key: &[u8]) -> Result<u64, BlobError> {
     let number = || order::take_u64(&mut key.get(1..)?);

@@ -11,6 +11,7 @@
 mod api;
 mod append;
 mod authorize;
+pub mod backup;
 mod blobs;
 mod blocks;
 mod checksum;

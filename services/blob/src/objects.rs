@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
 use object_store::{Error, ObjectStoreExt as _, PutPayload, path::Path};
 use trestle_kv::SpaceClaim;
-use trestle_objects::{ObjectArea, WriteObjectError};
+use trestle_objects::{ObjectArea, ObjectHold, WriteObjectError};
 
 use crate::{
     error::BlobError,
@@ -120,6 +120,11 @@ impl Objects {
         };
         let verified = extent.verified(&range, data, checksums);
         verified.map(Some).map_err(|error| corrupt(&error.to_string()))
+    }
+
+    /// Keeps published objects while a backup reads them.
+    pub(crate) fn hold(&self) -> &ObjectHold {
+        &self.0.hold
     }
 
     /// Deletes the objects of a content; absent ones are not errors.

@@ -143,6 +143,11 @@ pub(crate) fn streams(account: &AccountName, prefix: &str) -> Span {
     Span::prefix(&key)
 }
 
+/// The kind of a row of a stream; none of another row.
+pub(crate) fn row_of(key: &[u8]) -> Option<StreamRow> {
+    StreamRow::ALL.into_iter().find(|row| key.first() == Some(&row.kind()))
+}
+
 /// Every stream.
 pub(crate) fn every_stream() -> Span {
     Span::prefix(&[STREAM])

@@ -11,6 +11,7 @@
 mod api;
 mod append;
 mod authorize;
+pub mod backup;
 mod batch;
 mod clocks;
 mod damage;

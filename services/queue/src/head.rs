@@ -77,6 +77,12 @@ impl QueueHead {
         Some(Self { token: self.token.next()?, owner: Some(owner), ..self })
     }
 
+    /// The head after so many more take-overs; none after the last token.
+    pub(crate) fn ahead_by(self, tokens: u32) -> Option<Self> {
+        let token = self.token.0.checked_add(tokens).and_then(FencingToken::new)?;
+        Some(Self { token, ..self })
+    }
+
     /// The head with `messages` more.
     pub(crate) fn with_added(self, messages: usize) -> Self {
         Self { count: self.count.saturating_add(as_u64(messages)), ..self }

@@ -56,6 +56,11 @@ const GROUP: u8 = 0x4A;
 /// Version byte of the numbers in this file.
 const VERSION: u8 = 1;
 
+/// Whether a key is that of the head of a queue.
+pub(crate) fn is_head(key: &[u8]) -> bool {
+    key.first() == Some(&HEAD)
+}
+
 /// The keyspaces of this service: small records, bodies, and states, each with its own access pattern.
 pub const KEYSPACES: &[Keyspace] = &[
     Keyspace { name: "q_meta", kinds: 0x30..=0x3F, domain: domain_of },

@@ -8,6 +8,7 @@
 mod api;
 mod authorize;
 mod backlog;
+pub mod backup;
 mod deduplication;
 mod delete;
 mod deleted_range;

@@ -15,6 +15,8 @@ use object_store::{
 };
 use trestle_kv::{CommitError, DiskSpace, SpaceClaim};
 
+use crate::hold::ObjectHold;
+
 /// What the name of a file ends with while its object is written, in a directory: each path is written once.
 const STAGED: &str = "#1";
 
@@ -32,6 +34,8 @@ pub struct ObjectArea {
     /// The number of this start among those that owned the objects; 0 where the data directory has them, and one
     /// process at a time.
     pub start: u64,
+    /// Keeps its objects from background work while a backup reads them.
+    pub hold: ObjectHold,
     /// The directories whose names are durable.
     named: Arc<DurableNames>,
     /// Whether the store applies the conditions of requests.
@@ -80,6 +84,7 @@ impl ObjectArea {
             directory,
             disk,
             start: 0,
+            hold: ObjectHold::default(),
             named,
             is_conditional: true,
             url,
@@ -95,7 +100,8 @@ impl ObjectArea {
     /// At a URL.
     pub(crate) fn remote(store: Arc<dyn ObjectStore>, name: &'static str, url: String) -> Self {
         let (directory, disk, named) = (None, None, Arc::default());
-        Self { store, name, directory, disk, start: 0, named, is_conditional: true, url }
+        let hold = ObjectHold::default();
+        Self { store, name, directory, disk, start: 0, hold, named, is_conditional: true, url }
     }
 
     /// At a URL, whichever data directory uses it: for tests.

@@ -4,9 +4,11 @@
 mod area;
 mod binding;
 mod cloud;
+mod copies;
 pub mod document;
 #[cfg(feature = "testing")]
 pub mod faulty;
+mod hold;
 mod http;
 pub mod https;
 mod location;
@@ -29,6 +31,8 @@ use self::{
 
 pub use self::{
     area::{ObjectArea, WriteObjectError},
+    copies::{CopyTarget, SourceObjects},
+    hold::{ObjectDeletes, ObjectHold},
     location::ObjectsUrl,
     owner::StoreOwner,
 };
@@ -48,6 +52,8 @@ pub struct ObjectStorage {
     pub logs: ObjectArea,
     /// Whether this process owns the objects; none where they are in the data directory, which it locks.
     pub owner: Option<StoreOwner>,
+    /// Keeps the objects of both areas while a backup reads them.
+    pub hold: ObjectHold,
 }
 
 /// The object store of a data directory cannot be used.
@@ -132,11 +138,14 @@ impl ObjectStorage {
             (area.start, area.is_conditional) = (start, is_conditional);
             area
         };
-        Self {
-            blobs: area(store, url.to_string()),
-            logs: area(logs, format!("{url}/{LOGS}")),
-            owner: Some(owner),
-        }
+        let blobs = area(store, url.to_string());
+        Self::of_areas(blobs, area(logs, format!("{url}/{LOGS}")), Some(owner))
+    }
+
+    fn of_areas(blobs: ObjectArea, mut logs: ObjectArea, owner: Option<StoreOwner>) -> Self {
+        let hold = blobs.hold.clone();
+        logs.hold = hold.clone();
+        Self { blobs, logs, owner, hold }
     }
 
     /// Whether the store at a URL answers a read. Nothing is written, and no data directory is named.
@@ -158,13 +167,13 @@ impl ObjectStorage {
     /// A directory that cannot be used.
     fn in_files(data_dir: &Path, disk: Option<&DiskSpace>) -> io::Result<Self> {
         let area = |name| ObjectArea::in_directory(&data_dir.join(name), disk.cloned());
-        Ok(Self { blobs: area(BLOBS)?, logs: area(LOGS)?, owner: None })
+        Ok(Self::of_areas(area(BLOBS)?, area(LOGS)?, None))
     }
 
     /// In memory.
     #[must_use]
     pub fn in_memory() -> Self {
-        Self { blobs: ObjectArea::in_memory(), logs: ObjectArea::in_memory(), owner: None }
+        Self::of_areas(ObjectArea::in_memory(), ObjectArea::in_memory(), None)
     }
 }
 

@@ -62,7 +62,7 @@ impl BlobSweeper {
         .await?
     }
 
-    /// Reclaims a part of each container whose grace period has ended.
+    /// Reclaims a part of each container whose grace period has ended, while no backup reads objects.
     pub(super) async fn sweep_containers(&self) -> Result<bool, BlobError> {
         let (mut more, now) = (false, self.blobs.engine.now());
         for entry in self.deleted().await? {
@@ -72,6 +72,7 @@ impl BlobSweeper {
             if now.since(at) < CONTAINER_GRACE {
                 continue;
             }
+            let Some(_deletes) = self.blobs.objects.hold().begin_delete() else { return Ok(false) };
             let id = ContainerId(keys::number_of(&entry.key)?);
             if self.reclaim_part(id).await? {
                 more = true;

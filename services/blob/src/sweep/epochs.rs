@@ -156,8 +156,10 @@ impl BlobSweeper {
         Ok(Some(EpochScan { next, states: Some(states), ..scan }))
     }
 
-    /// Deletes a part of the chunks, or of the pieces, of a content that no state has.
+    /// Deletes a part of the chunks, or of the pieces, of a content that no state has, unless a backup reads objects.
     async fn sweep_all(&self, scan: EpochScan) -> Result<Option<EpochScan>, BlobError> {
+        // After the backup it begins again with the retired rows.
+        let Some(_deletes) = self.blobs.objects.hold().begin_delete() else { return Ok(None) };
         let generation = Some(scan.generation);
         let all = Reclaimable { parts: Vec::new(), rows: Vec::new(), generation };
         match self.delete(&scan.blob, all).await? {

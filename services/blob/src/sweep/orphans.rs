@@ -11,8 +11,10 @@ use super::{BlobSweeper, ORPHAN_GRACE, STEP};
 use crate::{error::BlobError, ids, keys, record::ContentId};
 
 impl BlobSweeper {
-    /// Deletes the objects of ids that were allocated long ago and are not live, and closes their blocks of ids.
+    /// Deletes the objects of ids that were allocated long ago and are not live, and closes their blocks of ids, while
+    /// no backup reads objects.
     pub(super) async fn sweep_orphans(&self) -> Result<bool, BlobError> {
+        let Some(_deletes) = self.blobs.objects.hold().begin_delete() else { return Ok(false) };
         let (engine, now) = (&self.blobs.engine, self.blobs.engine.now());
         let scan = engine.scan(&keys::every_content_ids(), STEP).await?;
         let (mut blocks, mut candidates) = (Vec::<Bytes>::new(), BTreeSet::new());

@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl BlobSweeper {
-    /// Reclaims the contents whose grace period has ended.
+    /// Reclaims the contents whose grace period has ended, while no backup reads objects.
     pub(super) async fn sweep_retired(&self, row: BlobRow) -> Result<bool, BlobError> {
         let engine = &self.blobs.engine;
         let from = self.with(|positions| positions.retired(row).clone());
@@ -31,6 +31,7 @@ impl BlobSweeper {
             if now.since(keys::time_of(&entry.key)?) < grace {
                 continue;
             }
+            let Some(_deletes) = self.blobs.objects.hold().begin_delete() else { return Ok(false) };
             // Content that cannot be reclaimed must not block the rest.
             match self.reclaim_row(row, entry, (now, grace)).await {
                 Ok(is_done) => more |= !is_done,

@@ -6,7 +6,7 @@ use trestle_service::limits::STAGED_BLOCKS_KEPT;
 
 use super::*;
 use crate::{
-    blobs::PutCommand,
+    blobs::{BlobKey, DeleteScope, PutCommand},
     fixture::{BlobFixture, sample},
     objects::Objects,
     upload::{SmallContent, Upload},
@@ -60,7 +60,7 @@ async fn a_deleted_container_leaves_nothing() {
     let id = fixture.container("logs").await.id;
     let key = |name: &str| {
         let name = crate::names::BlobName::stored(name.to_owned());
-        crate::blobs::BlobKey { container: id, name }
+        BlobKey { container: id, name }
     };
     for number in 0..5 {
         fixture.put(&key(&format!("small{number}")), "x").await;
@@ -243,4 +243,60 @@ async fn the_rows_of_objects_remain_until_the_deletes_of_their_files_are_durable
     assert_eq!(fixture.objects().await, 1);
     fixture.sweep().await;
     assert_eq!(fixture.objects().await, 0, "its rows are still there");
+}
+
+#[tokio::test]
+async fn objects_that_a_backup_reads_are_deleted_after_it() {
+    let fixture = BlobFixture::new();
+    let key = fixture.key("replaced").await;
+    fixture.put(&key, sample(100_000)).await;
+    fixture.put(&key, "small").await;
+    let key = fixture.key("snapshots").await;
+    fixture.put(&key, sample(100_000)).await;
+    fixture.snapshot(&key).await.expect("a snapshot");
+    fixture.put(&key, "small").await;
+    fixture.delete_scope(&key, DeleteScope::WithSnapshots).await.expect("deleted");
+    let dropped = fixture.container("dropped").await.id;
+    let name = crate::names::BlobName::stored("a".to_owned());
+    fixture.put(&BlobKey { container: dropped, name }, sample(100_000)).await;
+    fixture.drop_container("dropped").await;
+    std::mem::forget(
+        fixture.upload(sample(100_000), SmallContent::Inline).await.expect("written").written,
+    );
+    assert_eq!(fixture.objects().await, 4);
+
+    let hold = fixture.blobs.objects.hold();
+    hold.set(true);
+    fixture.advance(ORPHAN_GRACE + READ_GRACE);
+    fixture.sweep().await;
+    assert_eq!(fixture.objects().await, 4);
+    assert!(!fixture.sweeper.tick().await.expect("swept"), "nothing more to do at once");
+    assert!(hold.is_effective());
+
+    hold.set(false);
+    fixture.sweep().await;
+    assert_eq!(fixture.objects().await, 0);
+}
+
+#[tokio::test]
+async fn a_scan_of_pieces_that_a_backup_reads_begins_again_after_it() {
+    let fixture = BlobFixture::new();
+    let key = fixture.key("a").await;
+    fixture.create_append(&key, PutCommand::default()).await.expect("created");
+    fixture.append(&key, sample(1024 * 1024)).await.expect("appended");
+    fixture.snapshot(&key).await.expect("a snapshot");
+    fixture.delete_scope(&key, DeleteScope::WithSnapshots).await.expect("deleted");
+    assert_eq!(fixture.objects().await, 1);
+    fixture.advance(READ_GRACE + SECOND);
+    fixture.sweeper.sweep_retired(BlobRow::SharedRetired).await.expect("begun");
+    assert!(fixture.sweeper.with(|positions| !positions.epochs.is_empty()));
+
+    let hold = fixture.blobs.objects.hold();
+    hold.set(true);
+    assert!(!fixture.sweeper.sweep_epochs().await.expect("ended"));
+    assert_eq!(fixture.objects().await, 1);
+
+    hold.set(false);
+    fixture.sweep().await;
+    assert_eq!(fixture.objects().await, 0);
 }

@@ -14,13 +14,14 @@ use crate::{
 const DELETED: ScanLimit = ScanLimit { rows: 100, bytes: 1024 * 1024 };
 
 impl LogSweeper {
-    /// Reclaims a part of each deleted stream whose grace period has ended.
+    /// Reclaims a part of each deleted stream whose grace period has ended, while no backup reads objects.
     pub(super) async fn sweep_deleted(&self) -> Result<bool, LogError> {
         let (mut more, now) = (false, self.logs.engine.now());
         for entry in self.logs.engine.scan(&keys::deleted_streams(), DELETED).await?.entries {
             if now.since(keys::decode_ticks(&entry.value)?) < STREAM_GRACE {
                 continue;
             }
+            let Some(_deletes) = self.logs.area.hold.begin_delete() else { return Ok(false) };
             let id = keys::stream_of(&entry.key)?;
             if self.reclaim_part(id).await? {
                 more = true;

@@ -55,8 +55,9 @@ impl LogSweeper {
         Ok(scan.more)
     }
 
-    /// Deletes the objects of a part of some rows, and the rows.
+    /// Deletes the objects of a part of some rows, and the rows, while no backup reads objects.
     async fn delete_objects(&self, id: StreamId, rows: &Span) -> Result<bool, LogError> {
+        let Some(_deletes) = self.logs.area.hold.begin_delete() else { return Ok(false) };
         let scan = self.logs.engine.scan(rows, STEP).await?;
         for entry in &scan.entries {
             self.delete_object(decode_path(&entry.value)?).await?;

@@ -36,3 +36,37 @@ async fn segments_whose_records_are_all_past_the_retention_are_removed() {
     assert!(fixture.objects().await.is_empty());
     assert!(fixture.read_all(&stream).await.unwrap().is_empty());
 }
+
+#[tokio::test]
+async fn objects_that_a_backup_reads_are_deleted_after_it() {
+    let fixture = LogFixture::new();
+    let retention = Some(Duration::from_secs(100));
+    let stream = fixture.stream(StreamSettings { retention, ..StreamSettings::default() }).await;
+    let hold = &fixture.logs.area.hold;
+    fixture.append(&stream, &[record(0, "old")]).await.unwrap();
+    fixture.logs.flush(&stream).await.unwrap();
+    fixture.advance(Duration::from_secs(101));
+    fixture.sweep().await;
+
+    hold.set(true);
+    for _ in 0..3 {
+        fixture.advance(super::RESTORABLE);
+        fixture.sweep().await;
+    }
+    assert_eq!(fixture.objects().await.len(), 1, "of a segment past its retention");
+    hold.set(false);
+    fixture.sweep().await;
+    assert!(fixture.objects().await.is_empty());
+
+    fixture.append(&stream, &[record(3 * 24 * 3600 * SECOND, "new")]).await.unwrap();
+    fixture.logs.flush(&stream).await.unwrap();
+    fixture.logs.streams.delete(&stream.account, &stream.name).await.unwrap();
+    hold.set(true);
+    fixture.advance(super::STREAM_GRACE + Duration::from_secs(1));
+    fixture.sweep().await;
+    assert_eq!(fixture.objects().await.len(), 1, "of a deleted stream");
+    assert!(hold.is_effective());
+    hold.set(false);
+    fixture.sweep().await;
+    assert!(fixture.objects().await.is_empty());
+}

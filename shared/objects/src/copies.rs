@@ -1,0 +1,149 @@
+//! Access to objects that owns none of them: those of a data directory, for a backup of it, and those of a place that
+//! backups are in.
+
+use std::{
+    collections::BTreeSet,
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use object_store::{ObjectStore, local::LocalFileSystem, memory::InMemory, prefix::PrefixStore};
+
+use crate::{BLOBS, LOGS, ObjectsUrl, OpenObjectsError, binding::StoreBinding, cloud};
+
+/// The objects of a data directory, to read.
+#[derive(Clone)]
+pub struct SourceObjects {
+    /// The contents of blobs.
+    pub blobs: Arc<dyn ObjectStore>,
+    /// The segments of logs.
+    pub logs: Arc<dyn ObjectStore>,
+}
+
+impl SourceObjects {
+    /// Those of a data directory: at the URL that it uses, or without one in its files. The server that uses them is
+    /// not disturbed.
+    ///
+    /// # Errors
+    /// [`OpenObjectsError::Elsewhere`] where the data directory uses another URL, [`OpenObjectsError::Store`],
+    /// [`OpenObjectsError::Directory`].
+    pub fn of(data_dir: &Path) -> Result<Self, OpenObjectsError> {
+        let Some(binding) = StoreBinding::read(data_dir)? else {
+            return Ok(Self {
+                blobs: files(&data_dir.join(BLOBS))?,
+                logs: files(&data_dir.join(LOGS))?,
+            });
+        };
+        let url: ObjectsUrl = binding.url.parse().map_err(OpenObjectsError::Store)?;
+        let blobs = cloud::open(&url).map_err(|error| OpenObjectsError::of(&error))?;
+        let logs = Arc::new(PrefixStore::new(Arc::clone(&blobs), LOGS));
+        Ok(Self { blobs, logs })
+    }
+}
+
+/// Files of a directory; nothing where it does not exist.
+fn files(directory: &Path) -> io::Result<Arc<dyn ObjectStore>> {
+    if !directory.try_exists()? {
+        return Ok(Arc::new(InMemory::new()));
+    }
+    Ok(Arc::new(LocalFileSystem::new_with_prefix(directory).map_err(io::Error::other)?))
+}
+
+/// A place outside the data directory.
+#[derive(Clone)]
+pub struct CopyTarget {
+    /// What is there. Files are synced before a write returns, the names of new directories by [`CopyTarget::sync`].
+    pub store: Arc<dyn ObjectStore>,
+    directory: Option<PathBuf>,
+}
+
+impl CopyTarget {
+    /// The place at the path of a directory, or at the URL of a bucket.
+    ///
+    /// # Errors
+    /// A malformed URL, credentials in the environment that are malformed or absent, or a directory that does not
+    /// exist.
+    pub fn open(text: &str) -> Result<Self, String> {
+        if text.contains("://") {
+            let store = cloud::open(&text.parse()?).map_err(|error| error.to_string())?;
+            return Ok(Self { store, directory: None });
+        }
+        let store = LocalFileSystem::new_with_prefix(text).map_err(|error| error.to_string())?;
+        Ok(Self { store: Arc::new(store.with_fsync(true)), directory: Some(text.into()) })
+    }
+
+    /// The same, where a directory that does not exist is created.
+    ///
+    /// # Errors
+    /// As [`CopyTarget::open`], or a directory that cannot be created.
+    pub fn create(text: &str) -> Result<Self, String> {
+        if !text.contains("://") {
+            std::fs::create_dir_all(text)
+                .map_err(|error| format!("the directory cannot be created: {error}"))?;
+        }
+        Self::open(text)
+    }
+
+    /// Makes the names of what was written durable, by the directories that it is in. Blocks.
+    ///
+    /// # Errors
+    /// A directory that cannot be synced.
+    pub fn sync(&self, directories: &BTreeSet<String>) -> io::Result<()> {
+        let Some(root) = &self.directory else { return Ok(()) };
+        // Each of them may be new, and those above it.
+        let above = |name: &String| {
+            let ancestors = Path::new(name).ancestors().map(Path::to_owned);
+            ancestors.collect::<Vec<_>>()
+        };
+        let all: BTreeSet<PathBuf> = directories.iter().flat_map(above).collect();
+        for directory in all.iter().rev() {
+            File::open(root.join(directory))?.sync_all()?;
+        }
+        File::open(root)?.sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::TryStreamExt as _;
+    use object_store::{ObjectStoreExt as _, PutPayload};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_objects_of_a_data_directory_are_read_and_none_is_claimed() {
+        let directory = tempfile::tempdir().unwrap();
+        let none = SourceObjects::of(directory.path()).unwrap();
+        assert!(none.blobs.list(None).try_next().await.unwrap().is_none());
+
+        std::fs::create_dir_all(directory.path().join("log/main")).unwrap();
+        std::fs::write(directory.path().join("log/main/1.parquet"), "segment").unwrap();
+        let source = SourceObjects::of(directory.path()).unwrap();
+        let read = source.logs.get(&"main/1.parquet".into()).await.unwrap().bytes().await.unwrap();
+        assert_eq!(&*read, b"segment");
+        assert!(!directory.path().join("blob").exists());
+    }
+
+    #[tokio::test]
+    async fn a_target_is_a_directory_or_a_bucket() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("deep/backups");
+        let text = path.to_str().unwrap();
+        assert!(CopyTarget::open(text).is_err());
+        let target = CopyTarget::create(text).unwrap();
+        target.store.put(&"a/b".into(), PutPayload::from("x")).await.unwrap();
+        target.sync(&BTreeSet::from(["a".to_owned()])).unwrap();
+        assert!(target.sync(&BTreeSet::from(["b".to_owned()])).is_err());
+        assert!(CopyTarget::open(text).is_ok());
+        assert_eq!(std::fs::read(path.join("a/b")).unwrap(), b"x");
+
+        for rejected in ["s3://", "http://x/y", "s3://a?b"] {
+            assert!(CopyTarget::create(rejected).is_err(), "{rejected}");
+        }
+        let file = directory.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        assert!(CopyTarget::create(file.to_str().unwrap()).is_err());
+    }
+}
