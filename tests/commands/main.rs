@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 mod addresses;
+mod backup;
 mod blobs;
 mod client;
 mod compact;

@@ -130,6 +130,17 @@ for url in s3://trestle/server az://trestle/server; do
   ends 0 "$TRESTLE_BIN" blob verify photos
   ends 0 "$TRESTLE_BIN" blob cp -r blob://photos "$work/$scheme-files"
   diff -r "$work/files" "$work/$scheme-files"
+  # A backup of a running server whose objects are at the store, to the store, and back to another path of it.
+  ends 0 "$TRESTLE_BIN" backup create "$scheme://trestle/backups" --data-dir "$work/$scheme-data"
+  ends 0 "$TRESTLE_BIN" blob rm -r blob://photos/ --yes
+  kill -TERM "$server"
+  wait "$server"
+  ends 0 "$TRESTLE_BIN" backup verify "$scheme://trestle/backups"
+  ends 0 "$TRESTLE_BIN" backup restore "$scheme://trestle/backups" --data-dir "$work/$scheme-restored" \
+    --blob-url "$scheme://trestle/restored"
+  serve "$scheme-restored" "$scheme://trestle/restored"
+  ends 0 "$TRESTLE_BIN" blob cp -r blob://photos "$work/$scheme-restored-files"
+  diff -r "$work/files" "$work/$scheme-restored-files"
   kill -TERM "$server"
   wait "$server"
   # Neither another data directory on the same objects, nor another store for the same data directory.

@@ -43,10 +43,12 @@ const LAYERS: &[(&str, &[&str])] = &[
         "trestle-import",
         &["trestle-command", "trestle-identity", "trestle-proto", "trestle-service"],
     ),
+    ("trestle-backup", &["trestle-command", "trestle-kv", "trestle-objects"]),
     (
         "trestle",
         &[
             "trestle-azure",
+            "trestle-backup",
             "trestle-blob",
             "trestle-cli",
             "trestle-command",

@@ -15,6 +15,7 @@ use clap::{
     error::ErrorKind, parser::ValueSource,
 };
 use clap_complete::Shell;
+use trestle_backup::BackupCommand;
 use trestle_cli::{
     BenchCommand, BlobCommand, EntityCommand, LogCommand, MessageCommand, QueueCommand, SasArgs,
     TableCommand, TokenArgs,
@@ -30,8 +31,8 @@ use trestle_import::ImportCommand;
 
 use self::{
     help::{
-        COMPACT_HELP, COMPLETIONS_HELP, CONFIG_HELP, DOCTOR_HELP, HEALTHCHECK_HELP, LOCAL_HELP,
-        REPAIR_HELP, ROOT_HELP, SERVE_HELP, with_exit_codes, without_csv,
+        BACKUP_HELP, COMPACT_HELP, COMPLETIONS_HELP, CONFIG_HELP, DOCTOR_HELP, HEALTHCHECK_HELP,
+        LOCAL_HELP, REPAIR_HELP, ROOT_HELP, SERVE_HELP, with_exit_codes, without_csv,
     },
     parsed::{accepts_negative_numbers, with_negative_times, without_empty_variables},
 };
@@ -106,6 +107,9 @@ pub enum Command {
     /// Give back the disk space of deleted data; the server must not run
     #[command(after_help = COMPACT_HELP)]
     Compact(CompactArgs),
+    /// Back up a data directory while its server runs, and restore it
+    #[command(subcommand, after_help = BACKUP_HELP)]
+    Backup(BackupCommand),
     /// Check the configuration, the machine, and what a server reaches, with a hint for each finding
     #[command(after_help = DOCTOR_HELP)]
     Doctor(DoctorArgs),
@@ -156,12 +160,13 @@ impl ConfigFileArgs {
 const CONFIG_FILE: &str = "./trestle.toml";
 
 /// The commands that call no server, and the arguments for clients that they have all the same.
-const SERVER_COMMANDS: [(&str, &[&str]); 10] = [
+const SERVER_COMMANDS: [(&str, &[&str]); 11] = [
     ("serve", &[]),
     ("healthcheck", &["endpoint", "ca_file", "server_name", "cert_file", "key_file", "quiet"]),
     ("config", &["quiet"]),
     ("repair", &["quiet"]),
     ("compact", &REPORT_FLAGS),
+    ("backup", &REPORT_FLAGS),
     ("doctor", &REPORT_FLAGS),
     ("completions", &["quiet"]),
     ("man", &["quiet"]),

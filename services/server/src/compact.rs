@@ -3,9 +3,9 @@
 use std::{fmt::Write as _, path::PathBuf};
 
 use serde_json::json;
-use trestle_kv::{CompactedKeyspace, FjallOptions, OpenError};
+use trestle_kv::{CompactedKeyspace, FjallOptions};
 
-use crate::{settings::StorageSettings, storage};
+use crate::{process_error::ProcessError, settings::StorageSettings, storage};
 
 /// The result of a compaction.
 #[derive(Debug)]
@@ -17,8 +17,9 @@ pub struct Compacted {
 /// Compacts the store of these settings, which keeps up to `cached_files` files open.
 ///
 /// # Errors
-/// The store is in use, does not exist, cannot be opened as it is, or cannot be compacted.
-pub fn compact(settings: &StorageSettings, cached_files: usize) -> Result<Compacted, OpenError> {
+/// The store is in use, does not exist, cannot be opened as it is, cannot be compacted, or is being restored.
+pub fn compact(settings: &StorageSettings, cached_files: usize) -> Result<Compacted, ProcessError> {
+    storage::check_restored(settings)?;
     let path = storage::engine_dir(settings);
     let options = FjallOptions {
         cached_files,

@@ -1,6 +1,6 @@
 //! Errors that end the process, and their exit codes.
 
-use std::{io, process::ExitCode};
+use std::{io, path::PathBuf, process::ExitCode};
 
 use trestle_command::errors::without_number;
 use trestle_kv::OpenError;
@@ -30,6 +30,16 @@ pub enum ProcessError {
     /// The store cannot be opened.
     #[error(transparent)]
     Storage(#[from] OpenError),
+    /// The data directory is not whole.
+    #[error(
+        "a restore into the data directory did not finish: found=`{}`; run it again to its end, or delete the \
+         directory",
+        found.display()
+    )]
+    Restoring {
+        /// The file by which that is known.
+        found: PathBuf,
+    },
     /// The object store cannot be opened.
     #[error(transparent)]
     Objects(#[from] OpenObjectsError),
@@ -100,7 +110,7 @@ impl ProcessError {
         ExitCode::from(match self {
             Self::Config(_) | Self::Check { .. } | Self::Tls(_) => 2,
             Self::Storage(OpenError::Locked { .. }) => 3,
-            Self::Storage(_) | Self::Objects(_) => 4,
+            Self::Storage(_) | Self::Restoring { .. } | Self::Objects(_) => 4,
             Self::Listen { .. } => 5,
             Self::Cut { .. } | Self::Hung => 6,
             Self::Telemetry(_)

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use trestle_kv::{JournalLoss, OpenError, RepairPlan};
+use trestle_kv::{JournalLoss, RepairPlan};
 
-use crate::{settings::StorageSettings, storage};
+use crate::{process_error::ProcessError, settings::StorageSettings, storage};
 
 /// The report on a store without detectable damage.
 const NOTHING: &str = "nothing to repair: every journal is whole up to its end; if the server cannot open the store \
@@ -22,8 +22,9 @@ pub struct Repaired {
 /// Examines the store of these settings; with `accept_loss`, removes the damaged parts.
 ///
 /// # Errors
-/// The store is in use, does not exist, or lacks what cannot be repaired.
-pub fn repair(settings: &StorageSettings, accept_loss: bool) -> Result<Repaired, OpenError> {
+/// The store is in use, does not exist, lacks what cannot be repaired, or is being restored.
+pub fn repair(settings: &StorageSettings, accept_loss: bool) -> Result<Repaired, ProcessError> {
+    storage::check_restored(settings)?;
     let path = storage::engine_dir(settings);
     let plan = RepairPlan::examine(&path, &storage::keyspaces())?;
     let mut report = format!("examined: path=`{}`\n", path.display());

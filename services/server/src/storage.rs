@@ -4,27 +4,32 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use opentelemetry::{KeyValue, metrics::Meter};
 use tracing::info;
+use trestle_backup::RESTORING;
 use trestle_kv::{
-    DiskSpace, Engine, EngineStats, FjallEngine, FjallOptions, GroupWrite, Keyspace, MemoryEngine,
-    OpenError, SyncPolicy,
+    Checkpointer, DiskSpace, Engine, EngineStats, FjallEngine, FjallOptions, GroupWrite, Keyspace,
+    MemoryEngine, OpenError, SyncPolicy,
 };
 use trestle_objects::{ObjectStorage, OpenObjectsError};
+use trestle_runtime::task::Task;
 use trestle_service::{
+    clock::SystemClock,
     exemplar::Exemplars,
     semconv::{self, Described},
     traced::TracedEngine,
 };
 
 use crate::{
+    backups::{BackedUpStore, Backups},
+    process_error::ProcessError,
     roles::{self, ROLES},
     settings::{DurabilitySetting, StorageSettings},
-    slow,
+    slow, store_id,
 };
 
 /// How long a store may take to open before that is logged.
 const SLOW_RECOVERY: Duration = Duration::from_secs(2);
 /// Directory of the engine within the data directory.
-const ENGINE_DIR: &str = "kv";
+pub(crate) const ENGINE_DIR: &str = "kv";
 
 /// The store of the records.
 pub struct OpenedStore {
@@ -32,32 +37,77 @@ pub struct OpenedStore {
     pub engine: Arc<dyn Engine>,
     /// Its disk; none in memory.
     pub disk: Option<DiskSpace>,
+    /// Copies it as it is at one instant; none in memory.
+    pub checkpointer: Option<Checkpointer>,
 }
 
 /// Opens the store that the settings name, which keeps up to `cached_files` files open. Blocks while a journal is read.
 ///
 /// # Errors
-/// Every kind of [`OpenError`].
+/// [`ProcessError::Storage`], [`ProcessError::Restoring`].
 pub fn open(
     settings: &StorageSettings,
     cached_files: usize,
     meter: &Meter,
     exemplars: Exemplars,
-) -> Result<OpenedStore, OpenError> {
-    let (engine, disk): (Arc<dyn Engine>, _) = if settings.ephemeral {
-        (Arc::new(MemoryEngine::new(keyspaces())), None)
+) -> Result<OpenedStore, ProcessError> {
+    let (engine, disk, checkpointer): (Arc<dyn Engine>, _, _) = if settings.ephemeral {
+        (Arc::new(MemoryEngine::new(keyspaces())), None, None)
     } else {
+        check_restored(settings)?;
         check_not_lost(settings)?;
         let options = options(settings, cached_files, meter);
         let recover = || FjallEngine::open(options);
         let engine = slow::watch(SLOW_RECOVERY, || log_recovery(settings), recover);
         let engine = Arc::new(engine?);
         observe_engine(meter, &engine);
-        let disk = engine.disk_space();
-        (engine, Some(disk))
+        let (disk, checkpointer) = (engine.disk_space(), engine.checkpointer());
+        (engine, Some(disk), Some(checkpointer))
     };
     observe_space(meter, &engine);
-    Ok(OpenedStore { engine: Arc::new(TracedEngine::new(engine, meter, exemplars)), disk })
+    let engine = Arc::new(TracedEngine::new(engine, meter, exemplars));
+    Ok(OpenedStore { engine, disk, checkpointer })
+}
+
+/// Rejects a data directory into which a restore did not finish: what is there looks like a store that lost data.
+///
+/// # Errors
+/// [`ProcessError::Restoring`].
+pub fn check_restored(settings: &StorageSettings) -> Result<(), ProcessError> {
+    let found = settings.data_dir.join(RESTORING);
+    // One that cannot be read is found by what reads it next.
+    match found.try_exists() {
+        Ok(true) => Err(ProcessError::Restoring { found }),
+        _ => Ok(()),
+    }
+}
+
+/// The task that responds to the requests of backups of a store on disk. It holds the objects of existing backups from
+/// now on, so it is made before anything deletes objects.
+///
+/// # Errors
+/// A data directory that cannot be used.
+pub fn backups(
+    settings: &StorageSettings,
+    store: &OpenedStore,
+    objects: Option<&ObjectStorage>,
+    meter: &Meter,
+) -> Result<Option<Task>, OpenError> {
+    let Some(checkpointer) = store.checkpointer.clone() else { return Ok(None) };
+    let data_dir = &settings.data_dir;
+    let store = BackedUpStore {
+        data_dir,
+        store_id: store_id::of(data_dir)?,
+        engine: Arc::clone(&store.engine),
+        checkpointer,
+        clock: Arc::new(SystemClock),
+    };
+    // Without the role of blobs no object is deleted.
+    let hold = objects.map(|objects| objects.hold.clone()).unwrap_or_default();
+    let failed = |source| OpenError::Io { path: data_dir.clone(), source };
+    let backups = Backups::open(store, hold).map_err(failed)?;
+    backups.observe(meter);
+    Ok(Some(backups.into_task()))
 }
 
 /// Rejects a data directory that has objects and no records of them: in a new store their numbers would begin again,

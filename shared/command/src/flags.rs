@@ -167,7 +167,8 @@ impl ClientFlags {
     }
 
     /// The form of output.
-    pub(crate) fn output(&self) -> OutputArgs {
+    #[must_use]
+    pub fn output(&self) -> OutputArgs {
         let columns = self.terminal_columns.as_ref().and_then(|text| text.parse().ok());
         let (width, default) = output::terminal(columns);
         let format = self.format().unwrap_or(default);

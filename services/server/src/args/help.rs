@@ -53,6 +53,22 @@ Exit codes of commands that call a server; the other commands have their own in 
   130  interrupted by Ctrl-C
   143  terminated by SIGTERM";
 
+/// Of `backup`.
+pub(super) const BACKUP_HELP: &str = "\
+Examples:
+  trestle backup create s3://backups/orders --data-dir ./data
+  trestle backup list s3://backups/orders
+  trestle backup restore s3://backups/orders --data-dir ./restored
+
+Exit codes:
+    0  done
+    1  failed; create and restore: something could not be read when the backup was made; verify: a part is
+       missing or damaged
+    2  usage: a malformed flag or value, no such backup, or a target or directory of something else
+    5  the target or the store is unavailable or in use; try again
+  130  interrupted by Ctrl-C
+  143  terminated by SIGTERM";
+
 /// Of `completions`.
 pub(super) const COMPLETIONS_HELP: &str = "\
   bash: trestle completions bash > ~/.local/share/bash-completion/completions/trestle

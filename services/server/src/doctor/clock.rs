@@ -1,14 +1,11 @@
 //! Whether the clock of the machine can be right.
 
-use std::{
-    fs,
-    path::Path,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{fs, path::Path, time::Duration};
 
 use trestle_service::clock::{Clock, Ticks};
 
 use super::finding::DoctorFinding;
+use crate::data_files;
 
 const CHECK: &str = "clock";
 /// The year of this build's first release, since 1970: a clock before it was never set.
@@ -39,14 +36,8 @@ pub(super) fn check(clock: &dyn Clock, data_dir: &Path) -> DoctorFinding {
 }
 
 fn newest(directory: &Path) -> Option<Ticks> {
-    let modified = |entry: fs::DirEntry| entry.metadata().ok()?.modified().ok();
-    let newest = fs::read_dir(directory).ok()?.flatten().filter_map(modified).max()?;
-    ticks(newest)
-}
-
-fn ticks(time: SystemTime) -> Option<Ticks> {
-    let seconds = time.duration_since(UNIX_EPOCH).ok()?.as_secs();
-    Ticks::from_unix(i64::try_from(seconds).ok()?, 0)
+    let modified = |entry: fs::DirEntry| data_files::modified(&entry.metadata().ok()?).ok();
+    fs::read_dir(directory).ok()?.flatten().filter_map(modified).max()
 }
 
 fn judge(ObservedTime { now, newest, is_synchronised }: ObservedTime) -> DoctorFinding {

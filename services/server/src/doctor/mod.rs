@@ -14,16 +14,21 @@ use trestle_service::clock::Clock;
 
 use crate::{
     descriptors::DescriptorPlan, process_error::ProcessError, roles::ROLES, settings::Settings,
+    storage,
 };
 
 /// Checks everything that these settings use. The disk is measured for some seconds.
 ///
 /// # Errors
-/// The runtime ends.
+/// The runtime ends, or [`ProcessError::Restoring`]: nothing else is of interest then.
 pub async fn examine(
     settings: &Settings,
     clock: &'static dyn Clock,
 ) -> Result<DoctorReport, ProcessError> {
+    let has_store = settings.owns_data(ROLES) && !settings.storage.ephemeral;
+    if has_store {
+        storage::check_restored(&settings.storage)?;
+    }
     let mut findings = vec![DoctorFinding::ok("configuration", "valid")];
     findings.extend(accounts::check(settings));
     findings.push(descriptors(DescriptorPlan::for_process(settings)));
@@ -31,7 +36,7 @@ pub async fn examine(
     let blocking = move || {
         let storage = &owned.storage;
         let mut findings = vec![clock::check(clock, &storage.data_dir)];
-        if owned.owns_data(ROLES) && !storage.ephemeral {
+        if has_store {
             findings.extend(disk::check(storage));
         }
         findings.extend(certificates::check(&owned, clock.now()));

@@ -315,6 +315,12 @@ pub const STORAGE_STOPPED: Described = Described::new(
     "{flag}",
     "1 when the store takes no more writes until a restart",
 );
+/// Checkpoints that are kept for backups.
+pub const BACKUP_HOLDS: Described = Described::new(
+    "trestle.backup.holds",
+    "{checkpoint}",
+    "Checkpoints that are kept for backups: what is deleted meanwhile keeps its space",
+);
 /// How far service time is from the wall clock.
 pub const CLOCK_OFFSET: Described = Described::new(
     "trestle.clock.offset",

@@ -1,0 +1,332 @@
+//! `backup create`.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use trestle_command::{
+    errors::CliError,
+    output::{Output, bytes, counted},
+};
+use trestle_kv::{Clock as _, Keyspace, StoreReader, SystemClock};
+
+use crate::{
+    DataDirectory, ObjectName, StoreRules,
+    args::CreateArgs,
+    lists::{ChunkRef, Listed, Lister},
+    manifest::{self, BackupManifest, KeyspaceRows, SentParts},
+    objects, packed,
+    repository::{
+        ENTRY_LASTS, PRUNING, RUNNING, Repository, chunk_name, chunk_path, manifest_path,
+    },
+    rows::{ChunkedRows, RowChunker},
+    spool::{CheckpointAnswer, Spool},
+    throttle::ReadThrottle,
+};
+
+/// How rows are compressed: what zstd itself has as its default.
+const LEVEL: i32 = 3;
+/// Runs that are compressed and sent at a time; each is a few megabytes, three times.
+const AT_ONCE: usize = 4;
+/// Runs that are read ahead.
+const AHEAD: usize = 2;
+
+/// What a backup is made with.
+pub(crate) struct BackupWriter {
+    pub(crate) repository: Repository,
+    pub(crate) throttle: ReadThrottle,
+    parts: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl BackupWriter {
+    /// Sends a part, unless it is there.
+    ///
+    /// # Errors
+    /// The target.
+    pub(crate) async fn send(
+        &self,
+        path: &str,
+        plain: Vec<u8>,
+        level: i32,
+    ) -> Result<(), CliError> {
+        if self.repository.has(path) {
+            return Ok(());
+        }
+        let owned = path.to_owned();
+        let pack = move || packed::pack(&owned, &plain, level);
+        let packed = tokio::task::spawn_blocking(pack).await.map_err(|error| broken(&error))?;
+        self.parts.fetch_add(1, Relaxed);
+        self.bytes.fetch_add(packed.len() as u64, Relaxed);
+        self.repository.put(path, packed).await
+    }
+
+    /// Sends a chunk by its name.
+    ///
+    /// # Errors
+    /// The target.
+    pub(crate) async fn send_chunk(&self, plain: Vec<u8>) -> Result<String, CliError> {
+        let name = move || (chunk_name(&plain), plain);
+        let (name, plain) =
+            tokio::task::spawn_blocking(name).await.map_err(|error| broken(&error))?;
+        self.send(&chunk_path(&name), plain, LEVEL).await?;
+        Ok(name)
+    }
+}
+
+pub(crate) fn broken(error: &dyn std::error::Error) -> CliError {
+    CliError::Source { text: format!("the backup ended: {error}"), busy: false }
+}
+
+pub(crate) async fn run(
+    args: &CreateArgs,
+    rules: StoreRules,
+    out: &mut Output,
+) -> Result<(), CliError> {
+    let path = args.data_dir.clone().unwrap_or_default();
+    let store = DataDirectory { path, rules };
+    // Where the system rejects it, nothing else changes.
+    let _ = rustix::process::nice(10);
+    let id = new_id();
+    let target = args.target.text()?.to_owned();
+    let begun = tokio::time::Instant::now();
+    let spool = Spool::begin(&store.path, &id, &target)?;
+    let answer = spool.answer(&store).await?;
+    if spool.is_resumed {
+        out.note(&format!("continuing an interrupted backup: instant=`{}`", answer.instant()));
+    }
+    let repository = Repository::create(&target, &answer.store_id).await?;
+    // A command that continues has the entry of the one that was killed.
+    let entry = repository.enter(RUNNING, PRUNING, &spool.id()).await?;
+    let writer = Arc::new(BackupWriter {
+        repository,
+        throttle: ReadThrottle::new(args.max_rate.filter(|rate| *rate > 0)),
+        parts: AtomicU64::new(0),
+        bytes: AtomicU64::new(0),
+    });
+    writer.repository.look().await?;
+    let job = Job { id, answer, begun, spool: &spool, store: &store, writer: &writer };
+    let made = job.make(out).await;
+    // Where the target refuses deletes, the entry lasts until it is too old to matter.
+    let _ = writer.repository.delete(&entry).await;
+    let manifest = made?;
+    spool.end()?;
+    report(&manifest, &target, out)?;
+    if manifest.damage.is_empty() { Ok(()) } else { Err(CliError::Rejected) }
+}
+
+/// The time, to sort by, and a random number.
+fn new_id() -> String {
+    let (seconds, nanos) = SystemClock.now().to_unix();
+    let text = prost_types::Timestamp { seconds, nanos: 0 }.to_string();
+    let time = text.trim_end_matches('Z').chars().filter(char::is_ascii_alphanumeric);
+    let (time, millis): (String, _) = (time.collect(), nanos / 1_000_000);
+    let random = uuid::Uuid::new_v4().simple().to_string();
+    let random = random.get(..8).unwrap_or_default();
+    format!("{}{millis:03}z-{random}", time.to_ascii_lowercase())
+}
+
+struct Job<'a> {
+    id: String,
+    answer: CheckpointAnswer,
+    begun: tokio::time::Instant,
+    spool: &'a Spool,
+    store: &'a DataDirectory,
+    writer: &'a Arc<BackupWriter>,
+}
+
+impl Job<'_> {
+    async fn make(&self, out: &Output) -> Result<BackupManifest, CliError> {
+        let bar = out.progress(None, 0);
+        let (path, keyspaces) = (self.spool.rows(), self.store.rules.keyspaces.clone());
+        let open = move || StoreReader::open(&path, keyspaces);
+        let reader = tokio::task::spawn_blocking(open).await.map_err(|error| broken(&error))?;
+        let reader = Arc::new(reader.map_err(|error| broken(&error))?);
+        let (mut keyspaces, mut named) = (Vec::new(), NamedObjects::default());
+        for keyspace in &self.store.rules.keyspaces {
+            bar.set_message(format!("rows: {}", keyspace.name));
+            keyspaces.push(self.rows(keyspace, &reader, &mut named).await?);
+        }
+        drop(reader);
+        bar.set_message("objects");
+        let NamedObjects { objects, mut damage } = named;
+        let copied = objects::copy(self.writer, &self.store.path, objects, self.spool).await?;
+        damage.extend(copied.damage);
+        bar.finish_and_clear();
+        let manifest = BackupManifest {
+            format: manifest::FORMAT,
+            id: self.id.clone(),
+            store_id: self.answer.store_id.clone(),
+            at: self.answer.at,
+            instant: self.answer.instant(),
+            completed: manifest::time_text(SystemClock.now()),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            keyspaces,
+            objects: copied.stored,
+            damage,
+            sent: SentParts {
+                parts: self.writer.parts.load(Relaxed),
+                bytes: self.writer.bytes.load(Relaxed),
+                millis: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+            },
+        };
+        self.publish(&manifest).await?;
+        Ok(manifest)
+    }
+
+    /// The manifest, once all that it names is durable.
+    async fn publish(&self, manifest: &BackupManifest) -> Result<(), CliError> {
+        // A prune may no longer respect the entry of this backup then.
+        let since = self.spool.age()?;
+        if since.max(self.begun.elapsed()) > ENTRY_LASTS - ENTRY_LASTS / 6 {
+            return Err(broken(&std::io::Error::other("it ran for longer than 20 hours")));
+        }
+        self.writer.repository.sync().await?;
+        let text = serde_json::to_vec_pretty(manifest).map_err(|error| broken(&error))?;
+        let path = manifest_path(&self.id);
+        let packed = packed::pack(&path, &text, LEVEL);
+        self.writer.repository.put(&path, packed).await?;
+        self.writer.repository.sync().await
+    }
+
+    async fn rows(
+        &self,
+        keyspace: &Keyspace,
+        reader: &Arc<StoreReader>,
+        named: &mut NamedObjects,
+    ) -> Result<KeyspaceRows, CliError> {
+        let (runs, received) = mpsc::channel(AHEAD);
+        let (name, rules, reader) = (keyspace.name, self.store.rules.clone(), Arc::clone(reader));
+        let read = tokio::task::spawn_blocking(move || read_rows(&reader, name, &rules, &runs));
+        let sent = ReceiverStream::new(received).map(|run: ChunkedRows| async move {
+            self.writer.throttle.count(run.bytes.len()).await;
+            self.spool.check()?;
+            let ChunkedRows { bytes, rows, first, last } = run;
+            let name = self.writer.send_chunk(bytes).await?;
+            Ok::<_, CliError>(ChunkRef { name, rows, first, last })
+        });
+        let lists = send_lists(self.writer, sent.buffered(AT_ONCE)).await?;
+        let read = read.await.map_err(|error| broken(&error))??;
+        named.objects.extend(read.named.objects);
+        named.damage.extend(read.named.damage);
+        Ok(KeyspaceRows {
+            name: name.to_owned(),
+            first_kind: *keyspace.kinds.start(),
+            last_kind: *keyspace.kinds.end(),
+            rows: read.rows,
+            bytes: read.bytes,
+            lists,
+        })
+    }
+}
+
+/// Sends entries in lists; the names of the lists.
+pub(crate) async fn send_lists<E: Listed>(
+    writer: &BackupWriter,
+    entries: impl futures::Stream<Item = Result<E, CliError>>,
+) -> Result<Vec<String>, CliError> {
+    let (mut lister, mut lists) = (Lister::new(), Vec::new());
+    let mut entries = std::pin::pin!(entries);
+    while let Some(entry) = entries.try_next().await? {
+        if let Some(list) = lister.push(entry) {
+            lists.push(writer.send_chunk(list).await?);
+        }
+    }
+    if let Some(list) = lister.finish() {
+        lists.push(writer.send_chunk(list).await?);
+    }
+    Ok(lists)
+}
+
+#[derive(Default)]
+struct NamedObjects {
+    objects: Vec<ObjectName>,
+    damage: Vec<manifest::Damage>,
+}
+
+#[derive(Default)]
+struct KeyspaceRead {
+    rows: u64,
+    bytes: u64,
+    named: NamedObjects,
+}
+
+/// Reads a keyspace in runs, with the objects that its rows name.
+fn read_rows(
+    reader: &StoreReader,
+    keyspace: &str,
+    rules: &StoreRules,
+    runs: &mpsc::Sender<ChunkedRows>,
+) -> Result<KeyspaceRead, CliError> {
+    let (mut chunker, mut read) = (RowChunker::new(), KeyspaceRead::default());
+    // Where no task receives any more, the error is there.
+    let send = |run: Option<ChunkedRows>| run.is_none_or(|run| runs.blocking_send(run).is_ok());
+    for row in reader.rows(keyspace, None).map_err(|error| broken(&error))? {
+        let row = row.map_err(|error| broken(&error))?;
+        match (rules.objects_of)(&row) {
+            Ok(objects) => read.named.objects.extend(objects),
+            Err(reason) => {
+                let object =
+                    format!("objects of a row of `{keyspace}`: {}", row.key.escape_ascii());
+                read.named.damage.push(manifest::Damage { object, reason });
+            }
+        }
+        read.rows += 1;
+        read.bytes += (row.key.len() + row.value.len()) as u64;
+        if !send(chunker.push(&row.key, &row.value)) {
+            return Ok(read);
+        }
+    }
+    send(chunker.finish());
+    Ok(read)
+}
+
+fn report(manifest: &BackupManifest, target: &str, out: &mut Output) -> Result<(), CliError> {
+    let BackupManifest { id, instant, sent, objects, damage, .. } = manifest;
+    let human = format!(
+        "backup {id} of {instant}: {} ({}), {} ({}); sent {}{}",
+        counted(manifest.rows(), "row"),
+        bytes(manifest.row_bytes()),
+        counted(objects.count, "object"),
+        bytes(objects.bytes),
+        bytes(sent.bytes),
+        match damage.len() {
+            0 => String::new(),
+            found => format!(
+                "; {} could not be read, see `trestle backup show`",
+                counted(found as u64, "object")
+            ),
+        },
+    );
+    out.either(&human, &show_json(manifest, target))
+}
+
+/// The result for programs.
+pub(crate) fn show_json(manifest: &BackupManifest, target: &str) -> serde_json::Value {
+    json!({
+        "id": manifest.id,
+        "target": target,
+        "instant": manifest.instant,
+        "completed": manifest.completed,
+        "version": manifest.version,
+        "store_id": manifest.store_id,
+        "rows": manifest.rows(),
+        "row_bytes": manifest.row_bytes(),
+        "objects": manifest.objects.count,
+        "object_bytes": manifest.objects.bytes,
+        "sent_parts": manifest.sent.parts,
+        "sent_bytes": manifest.sent.bytes,
+        "seconds": manifest.sent.millis as f64 / 1000.0,
+        "damage": manifest.damage,
+    })
+}
+
+/// A stream of what is there.
+pub(crate) fn each<T>(items: Vec<T>) -> impl futures::Stream<Item = T> {
+    stream::iter(items)
+}

@@ -1,0 +1,200 @@
+//! `backup prune`.
+
+use std::{collections::HashSet, time::Duration};
+
+use object_store::{ObjectMeta, path::Path};
+use serde_json::json;
+use trestle_command::{
+    errors::CliError,
+    output::{Output, bytes, counted},
+};
+use trestle_kv::{Clock as _, SystemClock, Ticks};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::{
+    args::PruneArgs,
+    create::broken,
+    lists::{ChunkRef, Listed, ObjectRef},
+    manifest::BackupManifest,
+    objects::{piece_path, pieces},
+    repository::{ENTRY_LASTS, PRUNING, RUNNING, Repository, chunk_path, manifest_path},
+    show, verify,
+};
+
+pub(crate) async fn run(args: &PruneArgs, out: &mut Output) -> Result<(), CliError> {
+    let repository = Repository::open(args.target.text()?).await?;
+    let entry = match args.dry_run {
+        true => None,
+        false => {
+            let id = uuid::Uuid::new_v4().simple().to_string();
+            Some(repository.enter(PRUNING, RUNNING, &id).await?)
+        }
+    };
+    let pruned = prune(&repository, args, out).await;
+    if let Some(entry) = entry {
+        repository.delete(&entry).await?;
+    }
+    let Pruned { backups, parts, freed } = pruned?;
+    let verb = if args.dry_run { "would delete" } else { "deleted" };
+    let human = format!(
+        "{verb} {} and {} ({})",
+        counted(backups.len() as u64, "backup"),
+        counted(parts, "part"),
+        bytes(freed)
+    );
+    let record = json!({
+        "backups": backups, "parts": parts, "bytes": freed, "dry_run": args.dry_run,
+    });
+    out.either(&human, &record)
+}
+
+struct Pruned {
+    backups: Vec<String>,
+    parts: u64,
+    freed: u64,
+}
+
+async fn prune(
+    repository: &Repository,
+    args: &PruneArgs,
+    out: &Output,
+) -> Result<Pruned, CliError> {
+    let begun = tokio::time::Instant::now();
+    let mut kept = Vec::new();
+    for id in repository.backups().await? {
+        // One that cannot be read may have anything: nothing is deleted beside it.
+        kept.push(show::read(repository, &id).await?);
+    }
+    let dropped = dropped(&mut kept, args, SystemClock.now());
+    let named = named(repository, &kept).await?;
+    let mut parts = Vec::new();
+    for prefix in ["chunks", "objects"] {
+        parts.extend(repository.list(prefix).await?.into_iter().filter(|part| !named.has(part)));
+    }
+    let pruned = Pruned {
+        parts: parts.len() as u64,
+        freed: parts.iter().map(|part| part.size).sum(),
+        backups: dropped.iter().map(|manifest| manifest.id.clone()).collect(),
+    };
+    if args.dry_run {
+        return Ok(pruned);
+    }
+    let bar = out.progress(None, 0);
+    bar.set_message("deleting");
+    for manifest in &dropped {
+        repository.delete(&Path::from(manifest_path(&manifest.id))).await?;
+    }
+    for part in &parts {
+        // A backup that begins later must not meet it.
+        if begun.elapsed() > ENTRY_LASTS / 2 {
+            return Err(broken(&std::io::Error::other(
+                "it ran for longer than 12 hours: repeat it",
+            )));
+        }
+        repository.delete(&part.location).await?;
+    }
+    bar.finish_and_clear();
+    Ok(pruned)
+}
+
+/// Removes those that no rule keeps; manifests are in the order of their ids, oldest first.
+fn dropped(
+    manifests: &mut Vec<BackupManifest>,
+    args: &PruneArgs,
+    now: Ticks,
+) -> Vec<BackupManifest> {
+    let last = usize::try_from(args.keep_last).unwrap_or(usize::MAX);
+    let newest = manifests.len().saturating_sub(last);
+    let mut index = 0;
+    let is_dropped = |manifest: &mut BackupManifest| {
+        let is_newest = index >= newest;
+        index += 1;
+        // One of the future is not old.
+        let age = Ticks::new(manifest.at).map_or(Duration::ZERO, |at| now.since(at));
+        !is_newest && args.keep_for.is_none_or(|time| age > time)
+    };
+    manifests.extract_if(.., is_dropped).collect()
+}
+
+/// The hashes of the paths of the parts that backups name.
+#[derive(Default)]
+struct NamedParts(HashSet<u128>);
+
+impl NamedParts {
+    fn add(&mut self, path: &str) {
+        self.0.insert(xxh3_128(path.as_bytes()));
+    }
+
+    fn has(&self, part: &ObjectMeta) -> bool {
+        self.0.contains(&xxh3_128(part.location.as_ref().as_bytes()))
+    }
+}
+
+async fn named(
+    repository: &Repository,
+    manifests: &[BackupManifest],
+) -> Result<NamedParts, CliError> {
+    let mut named = NamedParts::default();
+    for manifest in manifests {
+        for name in manifest.keyspaces.iter().flat_map(|keyspace| &keyspace.lists) {
+            named.add(&chunk_path(name));
+            for chunk in list::<ChunkRef>(repository, name).await? {
+                named.add(&chunk_path(&chunk.name));
+            }
+        }
+        for name in &manifest.objects.lists {
+            named.add(&chunk_path(name));
+            for object in list::<ObjectRef>(repository, name).await? {
+                let Some(name) = object.name() else { continue };
+                for (index, _) in pieces(object.bytes) {
+                    named.add(&piece_path(&name, index));
+                }
+            }
+        }
+    }
+    Ok(named)
+}
+
+/// A list that cannot be read ends the command: what it names must not be deleted.
+async fn list<E: Listed>(repository: &Repository, name: &str) -> Result<Vec<E>, CliError> {
+    verify::list(repository, name).await?.map_err(|bad| broken(&bad))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::manifest::tests::manifest;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: PruneArgs,
+    }
+
+    fn args(line: &[&str]) -> PruneArgs {
+        Line::try_parse_from([&["prune", "dir"], line].concat()).unwrap().args
+    }
+
+    fn days_ago(days: u64) -> BackupManifest {
+        let at =
+            Ticks::from_unix(1_000_000_000, 0).unwrap().before(Duration::from_secs(days * 86_400));
+        BackupManifest { at: at.get(), ..manifest(&format!("{:03}", 100 - days)) }
+    }
+
+    #[test]
+    fn what_no_rule_keeps_is_dropped() {
+        let now = Ticks::from_unix(1_000_000_000, 0).unwrap();
+        let dropped = |line: &[&str]| {
+            let mut manifests: Vec<_> = [40, 30, 20, 10, 0].map(days_ago).into();
+            let dropped = dropped(&mut manifests, &args(line), now);
+            (dropped.iter().map(|it| it.id.clone()).collect::<Vec<_>>(), manifests.len())
+        };
+        assert_eq!(dropped(&["--keep-last", "2"]).0, ["060", "070", "080"]);
+        assert_eq!(dropped(&["--keep-for", "25d"]).0, ["060", "070"]);
+        assert_eq!(dropped(&["--keep-last", "4", "--keep-for", "1d"]).0, ["060"]);
+        assert_eq!(dropped(&["--keep-last", "9"]), (Vec::new(), 5));
+        assert_eq!(dropped(&[]).1, 1, "the newest one stays");
+    }
+}

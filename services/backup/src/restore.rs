@@ -1,0 +1,307 @@
+//! `backup restore`.
+//!
+//! The directory has the file `RESTORING` from before the first byte until all is durable, and no version opens one
+//! that has it. What was restored so far is no store: it is removed when the command is repeated.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::Path,
+    sync::Arc,
+};
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use object_store::PutPayload;
+use serde_json::json;
+use tokio::sync::mpsc;
+use trestle_command::{
+    errors::CliError,
+    output::{Output, bytes, counted},
+};
+use trestle_kv::{Entry, FillError, StoreWriter, Ticks};
+use trestle_objects::{ObjectStorage, ObjectsUrl};
+
+use crate::{
+    DataDirectory, ObjectAreaName, RESTORING, StoreRules,
+    args::RestoreArgs,
+    create::{broken, each},
+    lists::{ChunkRef, ObjectRef},
+    manifest::{BackupManifest, KeyspaceRows},
+    objects::pieces,
+    repository::Repository,
+    show,
+    verify::{self, AT_ONCE, BadPart},
+};
+
+/// Chunks that are read ahead.
+const AHEAD: usize = 2;
+/// What a directory of an interrupted restore may have.
+/// Not `blob-store`: it proves that the objects at a URL are those of this restore, which writes each again as it is.
+const RESTORED: [&str; 3] = ["blob", "log", "store-id"];
+
+pub(crate) async fn run(
+    args: &RestoreArgs,
+    rules: StoreRules,
+    out: &mut Output,
+) -> Result<(), CliError> {
+    let objects = args.blob_url.as_deref().map(str::parse).transpose();
+    let objects: Option<ObjectsUrl> =
+        objects.map_err(|rule| CliError::Usage(format!("--blob-url: {rule}")))?;
+    let store = DataDirectory { path: args.data_dir.clone(), rules };
+    let text = args.backup.target.text()?;
+    let repository = Repository::open(text).await?;
+    let id = repository.id(args.backup.id.as_deref()).await?;
+    let manifest = show::read(&repository, &id).await?;
+    manifest.check_keyspaces(&store.rules.keyspaces).map_err(CliError::Usage)?;
+    begin(&store.path, store.rules.engine_dir)?;
+    let bar = out.progress(None, 0);
+    bar.set_message("rows");
+    let job = Restore { repository: &Arc::new(repository), manifest: &manifest, store: &store };
+    job.rows().await?;
+    bar.set_message("objects");
+    job.objects(objects.as_ref()).await?;
+    end(&store).map_err(cannot_write(&store.path))?;
+    bar.finish_and_clear();
+    let directory = store.path.display().to_string();
+    let human = format!(
+        "restored {id} of {} into {directory}: {} ({}), {} ({})",
+        manifest.instant,
+        counted(manifest.rows(), "row"),
+        bytes(manifest.row_bytes()),
+        counted(manifest.objects.count, "object"),
+        bytes(manifest.objects.bytes),
+    );
+    let record = json!({
+        "id": id,
+        "instant": manifest.instant,
+        "data_dir": directory,
+        "rows": manifest.rows(),
+        "objects": manifest.objects.count,
+        "damage": manifest.damage,
+    });
+    out.either(&human, &record)?;
+    match manifest.damage.len() {
+        0 => Ok(()),
+        found => {
+            out.note(&format!(
+                "the backup lacks what could not be read when it was made: {}; see `trestle backup show`",
+                counted(found as u64, "object")
+            ));
+            Err(CliError::Rejected)
+        }
+    }
+}
+
+fn cannot_write(path: &Path) -> impl FnOnce(io::Error) -> CliError + use<> {
+    CliError::file(format!("cannot write the data directory `{}`", path.display()))
+}
+
+/// Makes the directory, or empties one whose restore was interrupted.
+fn begin(path: &Path, engine_dir: &str) -> Result<(), CliError> {
+    fs::create_dir_all(path).map_err(cannot_write(path))?;
+    let marker = path.join(RESTORING);
+    let found = || {
+        let names = fs::read_dir(path)?.map(|entry| Ok(entry?.file_name()));
+        names.collect::<io::Result<Vec<_>>>()
+    };
+    let found = found().map_err(cannot_write(path))?;
+    if !marker.exists() && !found.is_empty() {
+        return Err(CliError::Usage(format!(
+            "--data-dir must name a directory that is new or empty: `{}`",
+            path.display()
+        )));
+    }
+    let begin = || {
+        File::create(&marker)?.sync_all()?;
+        sync_up(path)?;
+        for name in RESTORED.into_iter().chain([engine_dir]) {
+            let path = path.join(name);
+            let removed =
+                if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+            match removed {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    };
+    begin().map_err(cannot_write(path))
+}
+
+/// Makes the name of a directory and those above it durable: any of them may be new.
+fn sync_up(path: &Path) -> io::Result<()> {
+    for ancestor in path.canonicalize()?.ancestors() {
+        match File::open(ancestor).and_then(|directory| directory.sync_all()) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => break,
+            synced => synced?,
+        }
+    }
+    Ok(())
+}
+
+/// Makes it a data directory of its own.
+fn end(store: &DataDirectory) -> io::Result<()> {
+    (store.rules.store_id)(&store.path)?;
+    rustix::fs::syncfs(File::open(&store.path)?)?;
+    fs::remove_file(store.path.join(RESTORING))?;
+    File::open(&store.path)?.sync_all()
+}
+
+/// A row cannot be restored.
+#[derive(Debug, thiserror::Error)]
+enum RestoreError {
+    #[error(transparent)]
+    Fill(#[from] FillError),
+    #[error(transparent)]
+    Part(#[from] BadPart),
+    #[error("{0}")]
+    Row(String),
+    #[error(transparent)]
+    Command(#[from] CliError),
+}
+
+impl From<RestoreError> for CliError {
+    fn from(error: RestoreError) -> Self {
+        match error {
+            RestoreError::Command(error) => error,
+            error => Self::Source {
+                text: format!("the backup cannot be restored: {error}"),
+                busy: false,
+            },
+        }
+    }
+}
+
+struct Restore<'a> {
+    repository: &'a Arc<Repository>,
+    manifest: &'a BackupManifest,
+    store: &'a DataDirectory,
+}
+
+impl Restore<'_> {
+    async fn rows(&self) -> Result<(), CliError> {
+        let rules = self.store.rules.clone();
+        let path = self.store.path.join(rules.engine_dir);
+        let create = move || StoreWriter::create(&path, rules.keyspaces);
+        let mut writer = blocking(create).await?.map_err(|error| broken(&error))?;
+        for keyspace in &self.manifest.keyspaces {
+            writer = self.keyspace(keyspace, writer).await?;
+        }
+        let floor = Ticks::new(self.manifest.at);
+        let floor = floor.ok_or_else(|| RestoreError::Row("the instant is no time".to_owned()))?;
+        let finished = blocking(move || writer.finish(floor)).await?;
+        finished.map_err(|error| broken(&error))
+    }
+
+    async fn keyspace(
+        &self,
+        keyspace: &KeyspaceRows,
+        mut writer: StoreWriter,
+    ) -> Result<StoreWriter, CliError> {
+        let (chunks, mut received) = mpsc::channel::<Vec<Entry>>(AHEAD);
+        let (name, rules) = (keyspace.name.clone(), self.store.rules.clone());
+        let filled = tokio::task::spawn_blocking(move || {
+            let rows = std::iter::from_fn(move || received.blocking_recv()).flatten();
+            let rows = rows.filter_map(|row| restored(&rules, row).transpose());
+            writer.fill(&name, rows).map(|_| writer)
+        });
+        let sent = self.send(keyspace, &chunks).await;
+        drop(chunks);
+        let filled = filled.await.map_err(|error| broken(&error))?;
+        // The error of a reader comes first: what it did not send looks like the end.
+        let rows = sent?;
+        let writer = filled.map_err(CliError::from)?;
+        match rows == keyspace.rows {
+            true => Ok(writer),
+            false => Err(RestoreError::Row(format!(
+                "a keyspace has another number of rows: keyspace=`{}`, found=`{rows}`, expected=`{}`",
+                keyspace.name, keyspace.rows
+            ))
+            .into()),
+        }
+    }
+
+    /// Sends the rows of a keyspace in their order; how many.
+    async fn send(
+        &self,
+        keyspace: &KeyspaceRows,
+        sender: &mpsc::Sender<Vec<Entry>>,
+    ) -> Result<u64, CliError> {
+        let mut rows = 0;
+        for name in &keyspace.lists {
+            let chunks: Vec<ChunkRef> =
+                verify::list(self.repository, name).await?.map_err(RestoreError::Part)?;
+            let read = each(chunks).map(|chunk| async move {
+                let read = verify::chunk(self.repository, &chunk).await?;
+                Ok::<_, CliError>(read.map_err(RestoreError::Part)?)
+            });
+            let mut read = std::pin::pin!(read.buffered(AT_ONCE));
+            while let Some(chunk) = read.try_next().await? {
+                rows += chunk.len() as u64;
+                // The writer has an error of its own where it ended.
+                if sender.send(chunk).await.is_err() {
+                    return Ok(rows);
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    async fn objects(&self, url: Option<&ObjectsUrl>) -> Result<(), CliError> {
+        let storage = ObjectStorage::open(&self.store.path, url, None).await;
+        let storage = storage.map_err(|error| broken(&error))?;
+        for name in &self.manifest.objects.lists {
+            let objects: Vec<ObjectRef> =
+                verify::list(self.repository, name).await?.map_err(RestoreError::Part)?;
+            let put = each(objects).map(|object| self.object(&storage, object));
+            let () = put.buffer_unordered(AT_ONCE).try_collect().await?;
+        }
+        Ok(())
+    }
+
+    async fn object(&self, storage: &ObjectStorage, object: ObjectRef) -> Result<(), CliError> {
+        let mut read = Vec::new();
+        for at in pieces(object.bytes) {
+            let piece = verify::piece(self.repository, &object, at).await?;
+            read.push(bytes::Bytes::from(piece.map_err(RestoreError::Part)?));
+        }
+        let area = match object.name().map(|name| name.area) {
+            Some(ObjectAreaName::Logs) => &storage.logs,
+            _ => &storage.blobs,
+        };
+        let put = area.put(&object.path, PutPayload::from_iter(read)).await;
+        put.map(drop).map_err(|error| broken(&error))
+    }
+}
+
+fn restored(rules: &StoreRules, row: Entry) -> Result<Option<Entry>, RestoreError> {
+    (rules.restored)(row).map_err(RestoreError::Row)
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, CliError> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| broken(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_not_empty_is_not_touched_unless_its_restore_was_interrupted() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("new");
+        begin(&path, "kv").unwrap();
+        fs::create_dir(path.join("kv")).unwrap();
+        fs::write(path.join("kv/x"), "x").unwrap();
+        begin(&path, "kv").unwrap();
+        assert!(!path.join("kv").exists() && path.join(RESTORING).exists());
+
+        fs::remove_file(path.join(RESTORING)).unwrap();
+        fs::write(path.join("own"), "x").unwrap();
+        let error = begin(&path, "kv").unwrap_err().to_string();
+        assert!(error.starts_with("--data-dir must name"), "{error}");
+        assert!(path.join("own").exists() && !path.join(RESTORING).exists());
+    }
+}

@@ -1,0 +1,63 @@
+//! `backup list` and `backup show`.
+
+use serde_json::{Value, json};
+use trestle_command::{errors::CliError, output::Output};
+
+use crate::{
+    args::{ListArgs, ShowArgs},
+    create::show_json,
+    manifest::BackupManifest,
+    repository::Repository,
+};
+
+/// What a list of backups shows.
+const COLUMNS: [&str; 6] = ["id", "instant", "rows", "objects", "sent_bytes", "state"];
+
+pub(crate) async fn list(args: &ListArgs, out: &mut Output) -> Result<(), CliError> {
+    let text = args.target.text()?;
+    let repository = Repository::open(text).await?;
+    let ids = repository.backups().await?;
+    let mut records = Vec::with_capacity(ids.len());
+    for id in &ids {
+        records.push(record(id, repository.manifest(id).await, text));
+    }
+    out.records(&records, &COLUMNS)?;
+    out.unless_empty(!ids.is_empty(), "no backups")
+}
+
+/// A backup in a list, also one whose manifest cannot be read.
+fn record(id: &str, manifest: Result<BackupManifest, String>, target: &str) -> Value {
+    match manifest {
+        Ok(manifest) => {
+            let mut record = show_json(&manifest, target);
+            let state = match manifest.damage.is_empty() {
+                true => "complete",
+                false => "with damage",
+            };
+            if let Some(fields) = record.as_object_mut() {
+                fields.insert("state".to_owned(), json!(state));
+            }
+            record
+        }
+        Err(reason) => json!({ "id": id, "target": target, "state": reason }),
+    }
+}
+
+pub(crate) async fn show(args: &ShowArgs, out: &mut Output) -> Result<(), CliError> {
+    let text = args.target.text()?;
+    let repository = Repository::open(text).await?;
+    let id = repository.id(args.id.as_deref()).await?;
+    let manifest = read(&repository, &id).await?;
+    out.record(["BACKUP", ""], &show_json(&manifest, text))
+}
+
+/// A manifest, for a command that cannot do without.
+///
+/// # Errors
+/// One that cannot be read.
+pub(crate) async fn read(repository: &Repository, id: &str) -> Result<BackupManifest, CliError> {
+    repository.manifest(id).await.map_err(|reason| CliError::Source {
+        text: format!("the backup cannot be read: id=`{id}`: {reason}"),
+        busy: false,
+    })
+}

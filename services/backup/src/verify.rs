@@ -1,0 +1,217 @@
+//! `backup verify`, and reading the parts of a backup.
+
+use std::collections::HashSet;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use serde_json::{Value, json};
+use trestle_command::{errors::CliError, output::Output};
+use trestle_kv::Entry;
+
+use crate::{
+    args::VerifyArgs,
+    create::each,
+    lists::{self, ChunkRef, Listed, ObjectRef},
+    manifest::{BackupManifest, KeyspaceRows},
+    objects::{piece_path, pieces},
+    repository::{PartError, Repository, chunk_path},
+    rows,
+};
+
+/// Parts that are read at a time; each is a few megabytes, twice.
+pub(crate) const AT_ONCE: usize = 4;
+/// What a report on a part shows.
+const COLUMNS: [&str; 3] = ["backup", "part", "reason"];
+
+/// A part of a backup that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{part}: {reason}")]
+pub(crate) struct BadPart {
+    /// Its path at the target.
+    pub(crate) part: String,
+    /// Why.
+    pub(crate) reason: String,
+}
+
+impl BadPart {
+    fn new(part: &str, reason: &impl ToString) -> Self {
+        Self { part: part.to_owned(), reason: reason.to_string() }
+    }
+}
+
+/// Reads a part. A target that fails is no damage.
+pub(crate) async fn part(
+    repository: &Repository,
+    path: &str,
+) -> Result<Result<Vec<u8>, BadPart>, CliError> {
+    match repository.read(path).await {
+        Ok(plain) => Ok(Ok(plain)),
+        Err(PartError::Store(error)) => Err(repository.failed(&error)),
+        Err(error) => Ok(Err(BadPart::new(path, &error))),
+    }
+}
+
+/// The entries of a list.
+pub(crate) async fn list<E: Listed>(
+    repository: &Repository,
+    name: &str,
+) -> Result<Result<Vec<E>, BadPart>, CliError> {
+    let path = chunk_path(name);
+    let read = part(repository, &path).await?;
+    Ok(read.and_then(|plain| {
+        lists::entries(&plain).ok_or_else(|| BadPart::new(&path, &"it is no list"))
+    }))
+}
+
+/// The rows of a chunk.
+pub(crate) async fn chunk(
+    repository: &Repository,
+    chunk: &ChunkRef,
+) -> Result<Result<Vec<Entry>, BadPart>, CliError> {
+    let path = chunk_path(&chunk.name);
+    let read = part(repository, &path).await?;
+    Ok(read.and_then(|plain| {
+        let rows = rows::decode(&plain).map(|row| row.map(|(key, value)| Entry { key, value }));
+        let rows: Vec<Entry> =
+            rows.collect::<Result<_, _>>().map_err(|error| BadPart::new(&path, &error))?;
+        let ends = rows.first().map(|row| &row.key).zip(rows.last().map(|row| &row.key));
+        match ends == Some((&chunk.first, &chunk.last)) && rows.len() as u64 == chunk.rows {
+            true => Ok(rows),
+            false => Err(BadPart::new(&path, &"it has other rows than its list names")),
+        }
+    }))
+}
+
+/// The bytes of a piece of an object.
+pub(crate) async fn piece(
+    repository: &Repository,
+    object: &ObjectRef,
+    (index, start): (u64, u64),
+) -> Result<Result<Vec<u8>, BadPart>, CliError> {
+    let Some(name) = object.name() else {
+        return Ok(Err(BadPart::new(&object.path, &"it has an unknown area")));
+    };
+    let path = piece_path(&name, index);
+    let expected = (object.bytes - start).min(crate::objects::PIECE_BYTES);
+    let read = part(repository, &path).await?;
+    Ok(read.and_then(|plain| match plain.len() as u64 == expected {
+        true => Ok(plain),
+        false => Err(BadPart::new(&path, &"it has another length than its list names")),
+    }))
+}
+
+pub(crate) async fn run(args: &VerifyArgs, out: &mut Output) -> Result<(), CliError> {
+    let text = args.backup.target.text()?;
+    let repository = Repository::open(text).await?;
+    let ids = match args.all {
+        true => repository.backups().await?,
+        false => vec![repository.id(args.backup.id.as_deref()).await?],
+    };
+    let mut run =
+        Verification { repository: &repository, verified: HashSet::new(), bad: Vec::new() };
+    let bar = out.progress(None, 0);
+    if let Some((part, reason)) = repository.marker_problem().await? {
+        out.records(&[json!({ "backup": "", "part": part, "reason": reason })], &COLUMNS)?;
+        run.bad.push(BadPart::new(part, &reason));
+    }
+    for id in &ids {
+        bar.set_message(id.clone());
+        let found = run.bad.len();
+        match repository.manifest(id).await {
+            Ok(manifest) => run.backup(&manifest).await?,
+            Err(reason) => {
+                run.bad.push(BadPart::new(&crate::repository::manifest_path(id), &reason));
+            }
+        }
+        let records: Vec<Value> = run
+            .bad
+            .iter()
+            .skip(found)
+            .map(|bad| json!({ "backup": id, "part": bad.part, "reason": bad.reason }))
+            .collect();
+        if !records.is_empty() || out.is_json() {
+            bar.suspend(|| out.records(&records, &COLUMNS))?;
+        }
+    }
+    bar.finish_and_clear();
+    let parts = run.verified.len();
+    let is_sound = run.bad.is_empty();
+    out.note(&format!(
+        "verified: backups=`{}`, parts=`{parts}`, missing or damaged=`{}`",
+        ids.len(),
+        run.bad.len()
+    ));
+    if is_sound { Ok(()) } else { Err(CliError::Rejected) }
+}
+
+struct Verification<'a> {
+    repository: &'a Repository,
+    /// Parts that were read, of every backup so far.
+    verified: HashSet<String>,
+    bad: Vec<BadPart>,
+}
+
+impl Verification<'_> {
+    async fn backup(&mut self, manifest: &BackupManifest) -> Result<(), CliError> {
+        for keyspace in &manifest.keyspaces {
+            self.keyspace(keyspace).await?;
+        }
+        for name in &manifest.objects.lists {
+            let objects: Vec<ObjectRef> = self.list(name).await?;
+            self.objects(objects).await?;
+        }
+        Ok(())
+    }
+
+    async fn list<E: Listed>(&mut self, name: &str) -> Result<Vec<E>, CliError> {
+        self.verified.insert(chunk_path(name));
+        match list(self.repository, name).await? {
+            Ok(entries) => Ok(entries),
+            Err(bad) => {
+                self.bad.push(bad);
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    async fn keyspace(&mut self, keyspace: &KeyspaceRows) -> Result<(), CliError> {
+        let mut last = None;
+        for name in &keyspace.lists {
+            let chunks: Vec<ChunkRef> = self.list(name).await?;
+            for chunk in &chunks {
+                if last.as_ref().is_some_and(|last| *last >= chunk.first) {
+                    self.bad.push(BadPart::new(&chunk_path(name), &"its chunks are not in order"));
+                }
+                last = Some(chunk.last.clone());
+            }
+            let unread = chunks.into_iter().filter(|it| self.verified.insert(chunk_path(&it.name)));
+            let repository = self.repository;
+            let read = each(unread.collect())
+                .map(|it: ChunkRef| async move { chunk(repository, &it).await.map(Result::err) });
+            let bad: Vec<_> = read.buffered(AT_ONCE).try_collect().await?;
+            self.bad.extend(bad.into_iter().flatten());
+        }
+        Ok(())
+    }
+
+    async fn objects(&mut self, objects: Vec<ObjectRef>) -> Result<(), CliError> {
+        let mut unread = Vec::new();
+        for object in objects {
+            let Some(name) = object.name() else {
+                self.bad.push(BadPart::new(&object.path, &"it has an unknown area"));
+                continue;
+            };
+            for (index, start) in pieces(object.bytes) {
+                if self.verified.insert(piece_path(&name, index)) {
+                    unread.push((object.clone(), (index, start)));
+                }
+            }
+        }
+        let repository = self.repository;
+        let read = each(unread).map(|(object, at)| async move {
+            piece(repository, &object, at).await.map(Result::err)
+        });
+        let bad: Vec<_> = read.buffered(AT_ONCE).try_collect().await?;
+        self.bad.extend(bad.into_iter().flatten());
+        Ok(())
+    }
+}

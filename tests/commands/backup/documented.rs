@@ -1,0 +1,30 @@
+//! The commands of docs/backup.md, run as they are in it.
+
+use std::process::Command;
+
+use super::*;
+
+#[test]
+fn the_drill_of_the_page_works() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/backup.md");
+    let page = fs::read_to_string(page).unwrap();
+    let blocks: Vec<_> =
+        page.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert_eq!(blocks.len(), 2);
+    let backups = Backups::new();
+    let server = backups.serve("data");
+    // The name in the page, with the binary and the server of this test.
+    let program = bare(&[]);
+    let binary = program.get_program().to_str().unwrap();
+    let script = format!("set -e\ntrestle() {{ '{binary}' \"$@\"; }}\n{}", blocks.concat());
+    let mut shell = Command::new("bash");
+    shell.arg("-c").arg(script).current_dir(backups.folder.path());
+    shell.env("TRESTLE_ENDPOINT", server.endpoint());
+    let ended = Ended::of(shell);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+
+    let copy = backups.serve("restored");
+    let found = succeeds(&copy, &["entity", "query", "orders", "-o", "jsonl"]).output;
+    assert!(found.contains("990"), "{found}");
+    assert_eq!(run(&server, &["entity", "query", "orders"]).code, Some(3));
+}
