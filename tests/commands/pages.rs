@@ -28,7 +28,7 @@ enum Runs {
 use Runs::{Block, By, Packages, Words};
 
 /// The commands that other suites run: page, beginning of the command, suite, and how. An empty page is every page.
-const SUITES: [(&str, &str, &str, Runs); 36] = [
+const SUITES: [(&str, &str, &str, Runs); 37] = [
     ("", "grpcurl ", "tests/clients/grpcurl/run.sh", By("\"$root\"/README.md \"$root\"/docs/*.md")),
     ("", "protoc -I. --go_out", "tests/clients/go/run.sh", By("-I. --go_out=")),
     ("", "protoc -I. --java_out", "tests/clients/java/run.sh", By("--java_out=")),
@@ -102,6 +102,7 @@ const SUITES: [(&str, &str, &str, Runs); 36] = [
         "tests/walkthrough/debian_packages.sh",
         By("/package_index.sh\""),
     ),
+    ("docs/backup.md", "", "tests/commands/backup/documented.rs", By("../docs/backup.md")),
     ("docs/logs.md", "", "tests/clients/logs/test_pages.py", By("blocks(\"docs/logs.md\")")),
     (
         "docs/install.md",
