@@ -224,6 +224,10 @@ fn a_target_and_a_directory_of_something_else_are_not_touched() {
     drop(other);
     let refused = backups.restore("other", &[]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
+    let data = backups.text("data");
+    let own = Ended::of(bare(&["backup", "create", &format!("{data}/x"), "--data-dir", &data]));
+    assert_eq!(own.code, Some(2), "{own:?}");
+    assert!(own.errors.contains("must be outside of the data directory"), "{own:?}");
     let unknown = backups.backup("show", &["--id", "x"]);
     assert!(unknown.errors.contains("no such backup") && unknown.errors.contains("id=`x`"));
     assert_eq!(unknown.code, Some(2));

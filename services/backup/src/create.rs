@@ -14,6 +14,7 @@ use trestle_command::{
     output::{Output, bytes, counted},
 };
 use trestle_kv::{Clock as _, Keyspace, StoreReader, SystemClock};
+use trestle_objects::SourceObjects;
 
 use crate::{
     DataDirectory, ObjectName, StoreRules,
@@ -94,6 +95,12 @@ pub(crate) async fn run(
     let _ = rustix::process::nice(10);
     let id = new_id();
     let target = args.target.text()?.to_owned();
+    let is_own = SourceObjects::are_at(&store.path, &target);
+    if is_own.map_err(CliError::file(format!("cannot read `{}`", store.path.display())))? {
+        return Err(CliError::Usage(format!(
+            "the target must be outside of the data directory and of its objects: target=`{target}`"
+        )));
+    }
     let begun = tokio::time::Instant::now();
     let spool = Spool::begin(&store.path, &id, &target)?;
     let answer = spool.answer(&store).await?;

@@ -8,6 +8,8 @@ use crate::{ObjectAreaName, ObjectName};
 
 /// Most entries of a list.
 const ENTRIES_MAX: usize = 4096;
+/// Most bytes of an object: far above any that exists, and its pieces are few enough to be named.
+const OBJECT_BYTES_MAX: u64 = 1 << 40;
 /// One of so many names ends a list.
 const END_ONE_OF: u64 = 1024;
 
@@ -68,8 +70,11 @@ impl ObjectRef {
         Self { area, path: name.path.clone(), bytes }
     }
 
-    /// Its area; none in a list of a later version.
+    /// Its name; none in a list of a later version, with another area or an impossible length.
     pub(crate) fn name(&self) -> Option<ObjectName> {
+        if self.bytes > OBJECT_BYTES_MAX {
+            return None;
+        }
         let area = match self.area {
             1 => ObjectAreaName::Blobs,
             2 => ObjectAreaName::Logs,
@@ -177,6 +182,8 @@ mod tests {
         assert_eq!(entries, (0..10_000).map(object).collect::<Vec<_>>());
         assert!(lists(0..0).is_empty());
         assert_eq!(entries[5].name().unwrap().area, ObjectAreaName::Logs);
+        assert_eq!(ObjectRef { bytes: u64::MAX, ..object(0) }.name(), None);
+        assert_eq!(ObjectRef { area: 3, ..object(0) }.name(), None);
     }
 
     #[test]

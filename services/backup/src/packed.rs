@@ -14,6 +14,9 @@ const HEAD_BYTES: usize = 4 + 1 + 8 + 32;
 const RAW: u8 = 0;
 const ZSTD: u8 = 1;
 
+/// Most bytes of a stored part: one that does not compress is stored as it is.
+pub(crate) const STORED_BYTES_MAX: u64 = (PLAIN_BYTES_MAX + HEAD_BYTES) as u64;
+
 /// Most plain bytes: a run of rows may end with one of 8 MiB.
 pub(crate) const PLAIN_BYTES_MAX: usize = 13 * 1024 * 1024;
 

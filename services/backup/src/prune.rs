@@ -145,7 +145,9 @@ async fn named(
         for name in &manifest.objects.lists {
             named.add(&chunk_path(name));
             for object in list::<ObjectRef>(repository, name).await? {
-                let Some(name) = object.name() else { continue };
+                // What it names is not to be deleted.
+                let unknown = || std::io::Error::other("an object has an unknown area");
+                let name = object.name().ok_or_else(|| broken(&unknown()))?;
                 for (index, _) in pieces(object.bytes) {
                     named.add(&piece_path(&name, index));
                 }

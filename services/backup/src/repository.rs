@@ -30,7 +30,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::{
     manifest::BackupManifest,
-    packed::{self, UnreadablePart},
+    packed::{self, STORED_BYTES_MAX, UnreadablePart},
 };
 
 const MARKER: &str = "trestle-backup";
@@ -202,7 +202,14 @@ impl Repository {
     }
 
     async fn get(&self, path: &str) -> Result<Option<Bytes>, Error> {
-        let found = async { self.target.store.get(&Path::parse(path)?).await?.bytes().await };
+        let found = async {
+            let found = self.target.store.get(&Path::parse(path)?).await?;
+            match found.meta.size <= STORED_BYTES_MAX {
+                true => found.bytes().await,
+                // No part: what is read of it is rejected.
+                false => Ok(Bytes::new()),
+            }
+        };
         match found.await {
             Err(Error::NotFound { .. }) => Ok(None),
             found => found.map(Some),

@@ -10,6 +10,7 @@
 use std::{
     fs::{self, File},
     io::{self, Write as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -202,7 +203,12 @@ fn unfinished(spool: &Path, target: &str) -> io::Result<Option<Spool>> {
             continue;
         }
         let Ok(lock) = File::options().write(true).open(directory.join(LOCK)) else { continue };
-        if lock.try_lock().is_ok() {
+        // The server may have removed the directory before the lock was there.
+        let is_there = || {
+            let path = fs::metadata(directory.join(LOCK))?;
+            Ok::<_, io::Error>(path.ino() == lock.metadata()?.ino())
+        };
+        if lock.try_lock().is_ok() && is_there().unwrap_or(false) {
             touch(&lock)?;
             return Ok(Some(Spool { directory, lock, is_resumed: true }));
         }

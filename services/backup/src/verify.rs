@@ -88,7 +88,7 @@ pub(crate) async fn piece(
     (index, start): (u64, u64),
 ) -> Result<Result<Vec<u8>, BadPart>, CliError> {
     let Some(name) = object.name() else {
-        return Ok(Err(BadPart::new(&object.path, &"it has an unknown area")));
+        return Ok(Err(BadPart::new(&object.path, &"it has an unknown area, or length")));
     };
     let path = piece_path(&name, index);
     let expected = (object.bytes - start).min(crate::objects::PIECE_BYTES);
@@ -197,7 +197,7 @@ impl Verification<'_> {
         let mut unread = Vec::new();
         for object in objects {
             let Some(name) = object.name() else {
-                self.bad.push(BadPart::new(&object.path, &"it has an unknown area"));
+                self.bad.push(BadPart::new(&object.path, &"it has an unknown area, or length"));
                 continue;
             };
             for (index, start) in pieces(object.bytes) {

@@ -130,7 +130,11 @@ impl Backups {
                         due = Some(request);
                     }
                 }
-                Err(error) => failed = failed.and(Err(error)),
+                Err(error) => {
+                    // What could not be removed may be needed.
+                    remaining.push(RequestAction::Keep);
+                    failed = failed.and(Err(error));
+                }
             }
         }
         let kept = self.count(remaining.into_iter());

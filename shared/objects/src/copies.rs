@@ -23,6 +23,24 @@ pub struct SourceObjects {
 }
 
 impl SourceObjects {
+    /// Whether a place is that of the objects of a data directory, in it, or around it. A backup there would be a part
+    /// of what it is a backup of.
+    ///
+    /// # Errors
+    /// A data directory that cannot be read.
+    pub fn are_at(data_dir: &Path, target: &str) -> io::Result<bool> {
+        if let Ok(target) = target.parse::<ObjectsUrl>() {
+            let url =
+                StoreBinding::read(data_dir)?.and_then(|it| it.url.parse::<ObjectsUrl>().ok());
+            return Ok(url.is_some_and(|url| url.overlaps(&target)));
+        }
+        let target = std::path::absolute(target)?;
+        // It may not exist: the part of it that does decides.
+        let existing = target.ancestors().find_map(|path| path.canonicalize().ok());
+        let data_dir = data_dir.canonicalize()?;
+        Ok(existing.is_some_and(|path| path.starts_with(&data_dir)))
+    }
+
     /// Those of a data directory: at the URL that it uses, or without one in its files. The server that uses them is
     /// not disturbed.
     ///
@@ -124,6 +142,19 @@ mod tests {
         let read = source.logs.get(&"main/1.parquet".into()).await.unwrap().bytes().await.unwrap();
         assert_eq!(&*read, b"segment");
         assert!(!directory.path().join("blob").exists());
+    }
+
+    #[test]
+    fn a_target_in_the_data_directory_or_at_its_objects_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let data_dir = folder.path().join("data");
+        std::fs::create_dir(&data_dir).unwrap();
+        let are_at = |target: &str| SourceObjects::are_at(&data_dir, target).unwrap();
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        assert!(are_at(&path("data")) && are_at(&path("data/deep/backups")));
+        assert!(!are_at(&path("backups")) && !are_at(&path("data-2")) && !are_at("s3://a/b"));
+        StoreBinding::create(&data_dir, &"s3://a/b".parse().unwrap()).unwrap();
+        assert!(are_at("s3://a/b") && are_at("s3://a") && !are_at("s3://a/c"));
     }
 
     #[tokio::test]

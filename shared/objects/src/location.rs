@@ -41,6 +41,17 @@ impl ObjectStoreKind {
     }
 }
 
+impl ObjectsUrl {
+    /// Whether one of two places is in the other one.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let is_in = |inner: &Path, outer: &Path| inner.prefix_matches(outer);
+        self.kind == other.kind
+            && self.bucket == other.bucket
+            && (is_in(&self.prefix, &other.prefix) || is_in(&other.prefix, &self.prefix))
+    }
+}
+
 impl FromStr for ObjectsUrl {
     type Err = String;
 
@@ -87,6 +98,19 @@ mod tests {
         ] {
             assert_eq!(text.parse::<ObjectsUrl>().unwrap().to_string(), shown);
         }
+    }
+
+    #[test]
+    fn places_overlap_where_one_is_in_the_other() {
+        let overlap = |one: &str, other: &str| {
+            let (one, other): (ObjectsUrl, ObjectsUrl) =
+                (one.parse().unwrap(), other.parse().unwrap());
+            assert_eq!(one.overlaps(&other), other.overlaps(&one));
+            one.overlaps(&other)
+        };
+        assert!(overlap("s3://a", "s3://a/b") && overlap("s3://a/b", "s3://a/b/c"));
+        assert!(!overlap("s3://a/b", "s3://a/bc") && !overlap("s3://a/b", "s3://a/c"));
+        assert!(!overlap("s3://a", "s3://b") && !overlap("s3://a", "gs://a"));
     }
 
     #[test]

@@ -72,6 +72,8 @@ fn parts_in_the_place_of_each_other_are_found() {
         let verified = backups.backup("verify", &[]);
         assert_eq!(verified.code, Some(1), "{verified:?}");
         assert!(verified.output.contains(last.file_name().unwrap().to_str().unwrap()));
+        fs::write(last, vec![0; 16 * 1024 * 1024]).unwrap();
+        assert_eq!(backups.backup("verify", &[]).code, Some(1), "it is too large");
         fs::write(last, whole).unwrap();
     }
 }

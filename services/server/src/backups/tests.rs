@@ -23,8 +23,17 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::with_free_bytes(Arc::new(AtomicU64::new(u64::MAX / 2)))
+    }
+
+    /// On a disk with so many free bytes.
+    fn with_free_bytes(free: Arc<AtomicU64>) -> Self {
         let data_dir = tempfile::tempdir().unwrap();
-        let options = FjallOptions::new(data_dir.path().join("kv"), keyspaces());
+        let options = FjallOptions {
+            space_probe: Arc::new(move |_| Ok(free.load(Ordering::Relaxed))),
+            tick: Duration::from_millis(5),
+            ..FjallOptions::new(data_dir.path().join("kv"), keyspaces())
+        };
         let engine = Arc::new(FjallEngine::open(options).unwrap());
         let clock = Arc::new(ManualClock::new(SystemClock.now()));
         let hold = ObjectHold::default();
@@ -110,6 +119,25 @@ fn too_many_requests_and_those_that_fail_are_answered_with_a_reason() {
     assert_eq!(ids.map(|id| world.has(id, "READY")), [true, true, true, true, false]);
     assert_eq!(fs::read_to_string(world.path("e", "FAILED")).unwrap().trim_end(), TOO_MANY);
     assert!(!world.has("e", "kv") && world.kept() == KEPT_MAX);
+}
+
+#[test]
+fn where_space_is_short_a_checkpoint_is_given_up() {
+    let free = Arc::new(AtomicU64::new(u64::MAX / 2));
+    let world = World::with_free_bytes(Arc::clone(&free));
+    let _lock = world.request("a");
+    world.respond();
+    assert!(world.has("a", "kv") && world.hold.is_held());
+    free.store(0, Ordering::Relaxed);
+    let until = Instant::now() + Duration::from_secs(30);
+    while !world.backups.engine.status().is_space_short {
+        assert!(Instant::now() < until);
+        std::thread::yield_now();
+    }
+    world.respond();
+    assert_eq!(fs::read_to_string(world.path("a", "FAILED")).unwrap().trim_end(), SPACE_SHORT);
+    assert!(!world.has("a", "kv") && !world.has("a", "READY"));
+    assert!(!world.hold.is_held() && world.kept() == 0);
 }
 
 #[test]
