@@ -191,6 +191,9 @@ fn pruning_deletes_what_only_dropped_backups_have() {
     backups.create();
     assert!(backups.parts().len() > parts + 1);
 
+    let foreign = backups.path("target/objects/keep.txt");
+    fs::write(&foreign, "x").unwrap();
+    assert_eq!(backups.backup("prune", &[]).code, Some(2), "no rule");
     let planned = backups.backup("prune", &["--keep-last", "1", "--dry-run", "-o", "json"]);
     let before = backups.parts();
     let done = backups.backup("prune", &["--keep-last", "1", "-o", "json"]);
@@ -199,6 +202,7 @@ fn pruning_deletes_what_only_dropped_backups_have() {
     assert_eq!((&planned["parts"], &planned["bytes"]), (&done["parts"], &done["bytes"]));
     let deleted = before.len() - backups.parts().len();
     assert_eq!(deleted as u64, done["parts"].as_u64().unwrap() + 1, "{done}");
+    assert!(foreign.exists());
     assert_eq!(backups.backup("verify", &["--all"]).code, Some(0));
     assert_eq!(backups.restore("restored", &[]).code, Some(0));
     shown(&backups.serve("restored"), backups.folder.path());
@@ -228,6 +232,12 @@ fn a_target_and_a_directory_of_something_else_are_not_touched() {
     let own = Ended::of(bare(&["backup", "create", &format!("{data}/x"), "--data-dir", &data]));
     assert_eq!(own.code, Some(2), "{own:?}");
     assert!(own.errors.contains("must be outside of the data directory"), "{own:?}");
+    fs::create_dir(backups.path("empty")).unwrap();
+    let empty = backups.text("empty");
+    let none = backups.backup("create", &["--data-dir", &empty]);
+    assert_eq!(none.code, Some(2), "{none:?}");
+    assert!(none.errors.contains("there is no store in the data directory"), "{none:?}");
+    assert_eq!(fs::read_dir(&empty).unwrap().count(), 0);
     let unknown = backups.backup("show", &["--id", "x"]);
     assert!(unknown.errors.contains("no such backup") && unknown.errors.contains("id=`x`"));
     assert_eq!(unknown.code, Some(2));

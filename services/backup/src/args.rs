@@ -119,9 +119,9 @@ pub struct PruneArgs {
     /// Where the backups are
     #[command(flatten)]
     pub(crate) target: TargetArgs,
-    /// Keep so many of the newest backups
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole_number::<u64>(1..=1_000_000))]
-    pub(crate) keep_last: u64,
+    /// Keep so many of the newest backups without damage
+    #[arg(long, value_name = "N", value_parser = whole_number::<u64>(1..=1_000_000))]
+    pub(crate) keep_last: Option<u64>,
     /// Keep the backups that are not older than this, such as 30d
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) keep_for: Option<std::time::Duration>,
@@ -162,8 +162,8 @@ configuration of the old one. What has expired since the backup, such as message
 live, expires when the server starts.";
 
 const PRUNE_HELP: &str = "\
-A backup is kept if one of the rules keeps it. No backup can be made at the same time: whichever
-begins later ends with exit code 5.";
+A backup is kept if one of the rules keeps it; the newest one without damage always is. No backup can
+be made at the same time: whichever begins later ends with exit code 5.";
 
 #[cfg(test)]
 mod tests {

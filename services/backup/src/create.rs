@@ -1,8 +1,11 @@
 //! `backup create`.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering::Relaxed},
+use std::{
+    os::unix::fs::MetadataExt as _,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -13,11 +16,11 @@ use trestle_command::{
     errors::CliError,
     output::{Output, bytes, counted},
 };
-use trestle_kv::{Clock as _, Keyspace, StoreReader, SystemClock};
+use trestle_kv::{Clock as _, FjallEngine, Keyspace, StoreReader, SystemClock};
 use trestle_objects::SourceObjects;
 
 use crate::{
-    DataDirectory, ObjectName, StoreRules,
+    DataDirectory, ObjectName, RESTORING, StoreRules,
     args::CreateArgs,
     lists::{ChunkRef, Listed, Lister},
     manifest::{self, BackupManifest, KeyspaceRows, SentParts},
@@ -34,6 +37,8 @@ use crate::{
 const LEVEL: i32 = 3;
 /// Runs that are compressed and sent at a time; each is a few megabytes, three times.
 const AT_ONCE: usize = 4;
+/// Bytes of a key that a manifest names.
+const KEY_BYTES_SHOWN: usize = 200;
 /// Runs that are read ahead.
 const AHEAD: usize = 2;
 
@@ -93,23 +98,20 @@ pub(crate) async fn run(
     let store = DataDirectory { path, rules };
     // Where the system rejects it, nothing else changes.
     let _ = rustix::process::nice(10);
-    let id = new_id();
     let target = args.target.text()?.to_owned();
-    let is_own = SourceObjects::are_at(&store.path, &target);
-    if is_own.map_err(CliError::file(format!("cannot read `{}`", store.path.display())))? {
-        return Err(CliError::Usage(format!(
-            "the target must be outside of the data directory and of its objects: target=`{target}`"
-        )));
-    }
+    check(&store, &target)?;
+    let store_id = (store.rules.store_id)(&store.path);
+    let store_id = store_id.map_err(CliError::file("cannot use the id of the data directory"))?;
+    let repository = Repository::create(&target, &store_id).await?;
     let begun = tokio::time::Instant::now();
-    let spool = Spool::begin(&store.path, &id, &target)?;
+    let spool = Spool::begin(&store.path, &new_id(), &target)?;
     let answer = spool.answer(&store).await?;
     if spool.is_resumed {
         out.note(&format!("continuing an interrupted backup: instant=`{}`", answer.instant()));
     }
-    let repository = Repository::create(&target, &answer.store_id).await?;
-    // A command that continues has the entry of the one that was killed.
-    let entry = repository.enter(RUNNING, PRUNING, &spool.id()).await?;
+    // A command that continues has the id, and so the entry, of the one that was killed.
+    let id = spool.id();
+    let entry = repository.enter(RUNNING, PRUNING, &id).await?;
     let writer = Arc::new(BackupWriter {
         repository,
         throttle: ReadThrottle::new(args.max_rate.filter(|rate| *rate > 0)),
@@ -119,12 +121,39 @@ pub(crate) async fn run(
     writer.repository.look().await?;
     let job = Job { id, answer, begun, spool: &spool, store: &store, writer: &writer };
     let made = job.make(out).await;
-    // Where the target refuses deletes, the entry lasts until it is too old to matter.
-    let _ = writer.repository.delete(&entry).await;
+    writer.repository.leave(&entry).await?;
     let manifest = made?;
     spool.end()?;
     report(&manifest, &target, out)?;
     if manifest.damage.is_empty() { Ok(()) } else { Err(CliError::Rejected) }
+}
+
+/// Whether the data directory has a store that this user may back up, and the target is outside of it.
+fn check(store: &DataDirectory, target: &str) -> Result<(), CliError> {
+    let path = &store.path;
+    let unreadable =
+        || CliError::file(format!("cannot read the data directory `{}`", path.display()));
+    let usage = |text: &str| Err(CliError::Usage(format!("{text}: `{}`", path.display())));
+    let owner = std::fs::metadata(path).map_err(unreadable())?.uid();
+    if path.join(RESTORING).exists() {
+        return usage("a restore into the data directory did not finish");
+    }
+    let is_store = FjallEngine::exists(&path.join(store.rules.engine_dir));
+    if !is_store.map_err(|error| broken(&error))? {
+        return usage("there is no store in the data directory");
+    }
+    let user = rustix::process::geteuid().as_raw();
+    if user != owner {
+        return usage(&format!(
+            "run it as the user who has the data directory, user=`{user}`, owner=`{owner}`"
+        ));
+    }
+    match SourceObjects::are_at(path, target).map_err(unreadable())? {
+        true => Err(CliError::Usage(format!(
+            "the target must be outside of the data directory and of its objects: target=`{target}`"
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// The time, to sort by, and a random number.
@@ -188,6 +217,7 @@ impl Job<'_> {
 
     /// The manifest, once all that it names is durable.
     async fn publish(&self, manifest: &BackupManifest) -> Result<(), CliError> {
+        self.spool.check()?;
         // A prune may no longer respect the entry of this backup then.
         let since = self.spool.age()?;
         if since.max(self.begun.elapsed()) > ENTRY_LASTS - ENTRY_LASTS / 6 {
@@ -277,9 +307,10 @@ fn read_rows(
         let row = row.map_err(|error| broken(&error))?;
         match (rules.objects_of)(&row) {
             Ok(objects) => read.named.objects.extend(objects),
+            Err(reason) if read.named.damage.len() >= objects::DAMAGE_MAX => drop(reason),
             Err(reason) => {
-                let object =
-                    format!("objects of a row of `{keyspace}`: {}", row.key.escape_ascii());
+                let key = row.key.get(..KEY_BYTES_SHOWN).unwrap_or(&row.key).escape_ascii();
+                let object = format!("objects of a row of `{keyspace}`: {key}");
                 read.named.damage.push(manifest::Damage { object, reason });
             }
         }

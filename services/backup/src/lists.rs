@@ -8,6 +8,8 @@ use crate::{ObjectAreaName, ObjectName};
 
 /// Most entries of a list.
 const ENTRIES_MAX: usize = 4096;
+/// A list ends at once when it has so many bytes: keys are long in some tables.
+const BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Most bytes of an object: far above any that exists, and its pieces are few enough to be named.
 const OBJECT_BYTES_MAX: u64 = 1 << 40;
 /// One of so many names ends a list.
@@ -58,16 +60,19 @@ pub(crate) struct ObjectRef {
     /// Its bytes.
     #[prost(uint64, tag = "3")]
     pub(crate) bytes: u64,
+    /// A hash of what its store distinguishes it by from another one of this name.
+    #[prost(fixed64, tag = "4")]
+    pub(crate) mark: u64,
 }
 
 impl ObjectRef {
     /// An object of so many bytes.
-    pub(crate) fn new(name: &ObjectName, bytes: u64) -> Self {
+    pub(crate) fn new(name: &ObjectName, (bytes, mark): (u64, u64)) -> Self {
         let area = match name.area {
             ObjectAreaName::Blobs => 1,
             ObjectAreaName::Logs => 2,
         };
-        Self { area, path: name.path.clone(), bytes }
+        Self { area, path: name.path.clone(), bytes, mark }
     }
 
     /// Its name; none in a list of a later version, with another area or an impossible length.
@@ -85,7 +90,7 @@ impl ObjectRef {
 }
 
 /// An entry of a list.
-pub(crate) trait Listed: Sized {
+pub(crate) trait Listed: Message + Sized {
     /// The list.
     type List: Message + Default;
     /// Decides where a list ends.
@@ -129,28 +134,34 @@ impl Listed for ObjectRef {
 }
 
 /// Collects entries into lists.
-pub(crate) struct Lister<E>(Vec<E>);
+pub(crate) struct Lister<E> {
+    entries: Vec<E>,
+    bytes: usize,
+}
 
 impl<E: Listed> Lister<E> {
     /// Without entries.
     pub(crate) fn new() -> Self {
-        Self(Vec::new())
+        Self { entries: Vec::new(), bytes: 0 }
     }
 
     /// Adds an entry. Returns a list that ends with it.
     pub(crate) fn push(&mut self, entry: E) -> Option<Vec<u8>> {
         let hash = xxhash_rust::xxh3::xxh3_64(entry.text().as_bytes());
-        self.0.push(entry);
-        (self.0.len() >= ENTRIES_MAX || hash.is_multiple_of(END_ONE_OF)).then(|| self.cut())
+        self.bytes += entry.encoded_len();
+        self.entries.push(entry);
+        let is_full = self.entries.len() >= ENTRIES_MAX || self.bytes >= BYTES_MAX;
+        (is_full || hash.is_multiple_of(END_ONE_OF)).then(|| self.cut())
     }
 
     /// The last list, if anything is left.
     pub(crate) fn finish(mut self) -> Option<Vec<u8>> {
-        (!self.0.is_empty()).then(|| self.cut())
+        (!self.entries.is_empty()).then(|| self.cut())
     }
 
     fn cut(&mut self) -> Vec<u8> {
-        E::list(std::mem::take(&mut self.0)).encode_to_vec()
+        self.bytes = 0;
+        E::list(std::mem::take(&mut self.entries)).encode_to_vec()
     }
 }
 
@@ -165,7 +176,7 @@ mod tests {
 
     fn object(index: usize) -> ObjectRef {
         let path = format!("path-{index}");
-        ObjectRef::new(&ObjectName { area: ObjectAreaName::Logs, path }, 7)
+        ObjectRef::new(&ObjectName { area: ObjectAreaName::Logs, path }, (7, 9))
     }
 
     fn lists(objects: impl Iterator<Item = usize>) -> Vec<Vec<u8>> {
@@ -184,6 +195,22 @@ mod tests {
         assert_eq!(entries[5].name().unwrap().area, ObjectAreaName::Logs);
         assert_eq!(ObjectRef { bytes: u64::MAX, ..object(0) }.name(), None);
         assert_eq!(ObjectRef { area: 3, ..object(0) }.name(), None);
+    }
+
+    #[test]
+    fn a_list_of_the_longest_keys_can_be_read() {
+        let key = |first: u8| Bytes::from(vec![first; 60_000]);
+        let chunk = |index: usize| ChunkRef {
+            name: format!("{index:064x}"),
+            rows: 1,
+            first: key(1),
+            last: key(2),
+        };
+        let mut lister = Lister::new();
+        let mut lists: Vec<_> = (0..200).filter_map(|it| lister.push(chunk(it))).collect();
+        lists.extend(lister.finish());
+        assert!(lists.iter().all(|list| list.len() < crate::packed::PLAIN_BYTES_MAX));
+        assert_eq!(lists.iter().flat_map(|it| entries::<ChunkRef>(it).unwrap()).count(), 200);
     }
 
     #[test]

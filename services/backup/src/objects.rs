@@ -1,11 +1,12 @@
 //! Copying the objects of a data directory.
 //!
-//! An object never changes, so its name shows whether it was sent; it is read only if it was not.
+//! An object never changes, so its name, with what its store distinguishes it by, shows whether it was sent; it is read
+//! only if it was not. The name alone is not enough: a data directory that was put back from a copy uses names again.
 
-use std::{path::Path, sync::Arc};
+use std::{collections::HashSet, path::Path, sync::Arc};
 
 use futures::StreamExt as _;
-use object_store::{Error, ObjectStore, ObjectStoreExt as _, path::Path as ObjectPath};
+use object_store::{Error, ObjectMeta, ObjectStore, ObjectStoreExt as _, path::Path as ObjectPath};
 use trestle_command::errors::CliError;
 use trestle_objects::SourceObjects;
 use xxhash_rust::xxh3::xxh3_64;
@@ -22,8 +23,8 @@ use crate::{
 pub(crate) const PIECE_BYTES: u64 = 8 * 1024 * 1024;
 /// Objects that are copied at a time.
 const AT_ONCE: usize = 4;
-/// Most objects that a manifest names as damaged; more are only counted.
-const DAMAGE_MAX: usize = 10_000;
+/// Most objects that a manifest names as damaged; more are left out of it.
+pub(crate) const DAMAGE_MAX: usize = 10_000;
 /// Contents that rarely shrink.
 const LEVEL: i32 = 1;
 
@@ -55,20 +56,23 @@ pub(crate) async fn copy(
         };
         async move {
             spool.check()?;
-            let outcome = copy_one(writer, &*store, &name).await?;
+            let outcome = copy_one(writer, (&*store, spool), &name).await?;
             Ok::<_, CliError>((name, outcome))
         }
     });
     let (stored, damage) = (&mut copied.stored, &mut copied.damage);
+    let (mut found, mut missing) = (HashSet::new(), HashSet::new());
     let references = results.buffered(AT_ONCE).filter_map(|result| {
         let reference = result.map(|(name, outcome)| match outcome {
-            Ok(bytes) => {
+            Ok(object) => {
                 stored.count += 1;
-                stored.bytes += bytes;
-                Some(ObjectRef::new(&name, bytes))
+                stored.bytes += object.0;
+                found.insert(name.area);
+                Some(ObjectRef::new(&name, object))
             }
             Err(reason) => {
                 let object = format!("{}/{}", area_name(name.area), name.path);
+                missing.insert(name.area);
                 if damage.len() < DAMAGE_MAX {
                     damage.push(Damage { object, reason });
                 }
@@ -78,30 +82,40 @@ pub(crate) async fn copy(
         std::future::ready(reference.transpose())
     });
     let lists = send_lists(writer, references).await?;
+    if let Some(area) = missing.difference(&found).next() {
+        let area = area_name(*area);
+        return Err(CliError::Source {
+            text: format!(
+                "every object of the data directory is missing, is its disk mounted? area=`{area}`"
+            ),
+            busy: true,
+        });
+    }
     copied.stored.lists = lists;
     Ok(copied)
 }
 
-/// The length of an object that was copied, or why it cannot be read.
+/// The length and the mark of an object that was copied, or why it cannot be read.
 async fn copy_one(
     writer: &BackupWriter,
-    store: &dyn ObjectStore,
+    (store, spool): (&dyn ObjectStore, &Spool),
     name: &ObjectName,
-) -> Result<Result<u64, String>, CliError> {
+) -> Result<Result<(u64, u64), String>, CliError> {
     let path = ObjectPath::from(name.path.as_str());
-    let bytes = match store.head(&path).await {
-        Ok(found) => found.size,
-        Err(error) => return unreadable(error),
+    let found = match store.head(&path).await {
+        Ok(found) => found,
+        Err(error) => return unreadable(error, spool),
     };
-    for (index, start) in pieces(bytes) {
-        let piece = piece_path(name, index);
+    let object = ObjectRef::new(name, (found.size, mark(&found)));
+    for (index, start) in pieces(found.size) {
+        let piece = piece_path(name, object.mark, index);
         if writer.repository.has(&piece) {
             continue;
         }
-        let end = bytes.min(start + PIECE_BYTES);
+        let end = found.size.min(start + PIECE_BYTES);
         let read = match store.get_range(&path, start..end).await {
             Ok(read) => read,
-            Err(error) => return unreadable(error),
+            Err(error) => return unreadable(error, spool),
         };
         if read.len() as u64 != end - start {
             return Ok(Err("it became shorter while it was read".to_owned()));
@@ -109,11 +123,19 @@ async fn copy_one(
         writer.throttle.count(read.len()).await;
         writer.send(&piece, read.into(), LEVEL).await?;
     }
-    Ok(Ok(bytes))
+    Ok(Ok((object.bytes, object.mark)))
 }
 
-/// An object that is absent is damage; a store that fails ends the backup, which can be continued.
-fn unreadable(error: Error) -> Result<Result<u64, String>, CliError> {
+/// What distinguishes an object from another one of its name: its entity tag, else the time when it was written.
+fn mark(found: &ObjectMeta) -> u64 {
+    let time = || found.last_modified.to_rfc3339();
+    xxh3_64(found.e_tag.clone().unwrap_or_else(time).as_bytes())
+}
+
+/// An object that is absent is damage, while the objects are held; a store that fails ends the backup, which can be
+/// continued.
+fn unreadable<T>(error: Error, spool: &Spool) -> Result<Result<T, String>, CliError> {
+    spool.check()?;
     match error {
         Error::NotFound { .. } => Ok(Err("it is missing".to_owned())),
         error => Err(CliError::Source {
@@ -129,9 +151,10 @@ pub(crate) fn pieces(bytes: u64) -> impl Iterator<Item = (u64, u64)> {
 }
 
 /// The path of a piece.
-pub(crate) fn piece_path(name: &ObjectName, index: u64) -> String {
+pub(crate) fn piece_path(name: &ObjectName, mark: u64, index: u64) -> String {
     let (area, path) = (area_name(name.area), &name.path);
-    format!("objects/{area}/{:02x}/{path}-{index}", xxh3_64(path.as_bytes()) & 0xFF)
+    let folder = xxh3_64(path.as_bytes()) & 0xFF;
+    format!("objects/{area}/{folder:02x}/{path}-{mark:016x}-{index}")
 }
 
 pub(crate) fn area_name(area: ObjectAreaName) -> &'static str {
@@ -155,9 +178,12 @@ mod tests {
 
     #[test]
     fn areas_are_apart_in_the_paths_of_pieces() {
-        let path = |area| piece_path(&ObjectName { area, path: "main/a".to_owned() }, 3);
+        let path = |area| piece_path(&ObjectName { area, path: "main/a".to_owned() }, 7, 3);
         let (blob, log) = (path(ObjectAreaName::Blobs), path(ObjectAreaName::Logs));
-        assert!(blob.starts_with("objects/blob/") && blob.ends_with("/main/a-3"), "{blob}");
+        assert!(
+            blob.starts_with("objects/blob/") && blob.ends_with("/main/a-0000000000000007-3"),
+            "{blob}"
+        );
         assert_ne!(blob, log);
     }
 }

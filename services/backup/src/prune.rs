@@ -17,11 +17,19 @@ use crate::{
     lists::{ChunkRef, Listed, ObjectRef},
     manifest::BackupManifest,
     objects::{piece_path, pieces},
-    repository::{ENTRY_LASTS, PRUNING, RUNNING, Repository, chunk_path, manifest_path},
+    repository::{
+        CHUNKS, ENTRY_LASTS, OBJECTS, PRUNING, RUNNING, Repository, chunk_path, is_part,
+        manifest_path,
+    },
     show, verify,
 };
 
 pub(crate) async fn run(args: &PruneArgs, out: &mut Output) -> Result<(), CliError> {
+    if args.keep_last.is_none() && args.keep_for.is_none() {
+        return Err(CliError::Usage(
+            "no rule keeps a backup: give --keep-last, --keep-for, or both".to_owned(),
+        ));
+    }
     let repository = Repository::open(args.target.text()?).await?;
     let entry = match args.dry_run {
         true => None,
@@ -32,7 +40,8 @@ pub(crate) async fn run(args: &PruneArgs, out: &mut Output) -> Result<(), CliErr
     };
     let pruned = prune(&repository, args, out).await;
     if let Some(entry) = entry {
-        repository.delete(&entry).await?;
+        repository.leave(&entry).await?;
+        repository.forget_ended().await?;
     }
     let Pruned { backups, parts, freed } = pruned?;
     let verb = if args.dry_run { "would delete" } else { "deleted" };
@@ -59,7 +68,7 @@ async fn prune(
     args: &PruneArgs,
     out: &Output,
 ) -> Result<Pruned, CliError> {
-    let begun = tokio::time::Instant::now();
+    let (begun, began) = (tokio::time::Instant::now(), SystemClock.now());
     let mut kept = Vec::new();
     for id in repository.backups().await? {
         // One that cannot be read may have anything: nothing is deleted beside it.
@@ -67,9 +76,10 @@ async fn prune(
     }
     let dropped = dropped(&mut kept, args, SystemClock.now());
     let named = named(repository, &kept).await?;
+    let is_unnamed = |part: &ObjectMeta| is_part(&part.location) && !named.has(part);
     let mut parts = Vec::new();
-    for prefix in ["chunks", "objects"] {
-        parts.extend(repository.list(prefix).await?.into_iter().filter(|part| !named.has(part)));
+    for prefix in [CHUNKS, OBJECTS] {
+        parts.extend(repository.list(prefix).await?.into_iter().filter(is_unnamed));
     }
     let pruned = Pruned {
         parts: parts.len() as u64,
@@ -86,7 +96,8 @@ async fn prune(
     }
     for part in &parts {
         // A backup that begins later must not meet it.
-        if begun.elapsed() > ENTRY_LASTS / 2 {
+        // Nor where this machine was suspended, which only one of the clocks counts.
+        if begun.elapsed().max(SystemClock.now().since(began)) > ENTRY_LASTS / 2 {
             return Err(broken(&std::io::Error::other(
                 "it ran for longer than 12 hours: repeat it",
             )));
@@ -97,18 +108,18 @@ async fn prune(
     Ok(pruned)
 }
 
-/// Removes those that no rule keeps; manifests are in the order of their ids, oldest first.
+/// Removes those that no rule keeps; manifests are in the order of their ids, oldest first. The newest ones are counted
+/// by those without damage, so that a backup of a broken store does not replace a whole one.
 fn dropped(
     manifests: &mut Vec<BackupManifest>,
     args: &PruneArgs,
     now: Ticks,
 ) -> Vec<BackupManifest> {
-    let last = usize::try_from(args.keep_last).unwrap_or(usize::MAX);
-    let newest = manifests.len().saturating_sub(last);
-    let mut index = 0;
+    let last = usize::try_from(args.keep_last.unwrap_or(1)).unwrap_or(usize::MAX);
+    let mut newer = manifests.iter().filter(|manifest| manifest.damage.is_empty()).count();
     let is_dropped = |manifest: &mut BackupManifest| {
-        let is_newest = index >= newest;
-        index += 1;
+        let is_newest = newer <= last;
+        newer -= usize::from(manifest.damage.is_empty());
         // One of the future is not old.
         let age = Ticks::new(manifest.at).map_or(Duration::ZERO, |at| now.since(at));
         !is_newest && args.keep_for.is_none_or(|time| age > time)
@@ -149,7 +160,7 @@ async fn named(
                 let unknown = || std::io::Error::other("an object has an unknown area");
                 let name = object.name().ok_or_else(|| broken(&unknown()))?;
                 for (index, _) in pieces(object.bytes) {
-                    named.add(&piece_path(&name, index));
+                    named.add(&piece_path(&name, object.mark, index));
                 }
             }
         }
@@ -167,7 +178,7 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
-    use crate::manifest::tests::manifest;
+    use crate::manifest::{self, tests::manifest};
 
     #[derive(clap::Parser)]
     struct Line {
@@ -197,6 +208,20 @@ mod tests {
         assert_eq!(dropped(&["--keep-for", "25d"]).0, ["060", "070"]);
         assert_eq!(dropped(&["--keep-last", "4", "--keep-for", "1d"]).0, ["060"]);
         assert_eq!(dropped(&["--keep-last", "9"]), (Vec::new(), 5));
-        assert_eq!(dropped(&[]).1, 1, "the newest one stays");
+        assert_eq!(
+            dropped(&["--keep-for", "1s"]),
+            (vec!["060".into(), "070".into(), "080".into(), "090".into()], 1)
+        );
+    }
+
+    #[test]
+    fn a_backup_with_damage_replaces_none_without() {
+        let now = Ticks::from_unix(1_000_000_000, 0).unwrap();
+        let mut manifests: Vec<_> = [30, 20, 10, 0].map(days_ago).into();
+        let damage = manifest::Damage { object: String::new(), reason: String::new() };
+        manifests[2].damage.push(damage.clone());
+        manifests[3].damage.push(damage);
+        let dropped = dropped(&mut manifests, &args(&["--keep-last", "1"]), now);
+        assert_eq!(dropped.iter().map(|it| it.id.as_str()).collect::<Vec<_>>(), ["070"]);
     }
 }

@@ -6,6 +6,7 @@
 //! chunks/ab/NAME                 runs of rows, and lists
 //! objects/AREA/ab/PATH-N         pieces of the objects of the data directory
 //! running/ID, pruning/ID         who works here
+//! ended/ID                       who does no longer, where deletes are refused
 //! ```
 //!
 //! Nothing is written twice, so the place may refuse to replace and to delete. Only `prune` deletes, and `running`
@@ -36,11 +37,17 @@ use crate::{
 const MARKER: &str = "trestle-backup";
 const FORMAT: u32 = 1;
 const BACKUPS: &str = "backups";
+/// What is below it are chunks.
+pub(crate) const CHUNKS: &str = "chunks";
+/// What is below it are pieces of objects.
+pub(crate) const OBJECTS: &str = "objects";
 const SUFFIX: &str = ".manifest";
 /// Entries of who makes a backup.
 pub(crate) const RUNNING: &str = "running";
 /// Entries of who deletes.
 pub(crate) const PRUNING: &str = "pruning";
+/// Entries of who has ended, where the others cannot be deleted.
+const ENDED: &str = "ended";
 /// After this time an entry of either kind is that of a process that was killed: both stop long before.
 pub(crate) const ENTRY_LASTS: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -100,6 +107,7 @@ impl Repository {
         let target = CopyTarget::create(text).map_err(|error| unusable(text, &error))?;
         let repository = Self::of(target, text);
         if repository.marker().await?.is_none() {
+            repository.check_empty().await?;
             let marker = Marker { format: FORMAT, store_id: store_id.to_owned() };
             let marker = serde_json::json!(marker).to_string();
             repository.put(MARKER, packed::pack(MARKER, marker.as_bytes(), 0)).await?;
@@ -114,6 +122,21 @@ impl Repository {
 
     fn of(target: CopyTarget, text: &str) -> Self {
         Self { target, text: text.to_owned(), known: Mutex::default(), written: Mutex::default() }
+    }
+
+    /// Rejects a place that has something of others where the parts of backups would be: they could not be
+    /// distinguished.
+    async fn check_empty(&self) -> Result<(), CliError> {
+        for prefix in [BACKUPS, CHUNKS, OBJECTS] {
+            let mut found = self.target.store.list(Some(&Path::from(prefix)));
+            if let Some(first) = found.try_next().await.map_err(|error| self.failed(&error))? {
+                let (text, found) = (&self.text, first.location);
+                return Err(CliError::Usage(format!(
+                    "the target has something else, use another path: target=`{text}`, found=`{found}`"
+                )));
+            }
+        }
+        Ok(())
     }
 
     async fn marker(&self) -> Result<Option<Marker>, CliError> {
@@ -149,7 +172,7 @@ impl Repository {
     /// # Errors
     /// The place cannot be read.
     pub(crate) async fn look(&self) -> Result<(), CliError> {
-        for prefix in ["chunks", "objects"] {
+        for prefix in [CHUNKS, OBJECTS] {
             let mut found = self.target.store.list(Some(&Path::from(prefix)));
             while let Some(part) = found.try_next().await.map_err(|error| self.failed(&error))? {
                 if part.size > 0 {
@@ -162,7 +185,21 @@ impl Repository {
 
     /// Whether a part is known to be there.
     pub(crate) fn has(&self, path: &str) -> bool {
-        self.known.lock().is_ok_and(|known| known.contains(&xxh3_128(path.as_bytes())))
+        let is_known = |known: &HashSet<u128>| known.contains(&xxh3_128(path.as_bytes()));
+        let has = self.known.lock().is_ok_and(|known| is_known(&known));
+        if has {
+            // Its name may not be durable: who wrote it may have been killed.
+            self.note_directory(path);
+        }
+        has
+    }
+
+    fn note_directory(&self, path: &str) {
+        if let (Ok(mut written), Some((directory, _))) =
+            (self.written.lock(), path.rsplit_once('/'))
+        {
+            written.insert(directory.to_owned());
+        }
     }
 
     fn note(&self, path: &str) {
@@ -190,11 +227,7 @@ impl Repository {
         match put {
             Ok(_) | Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => {
                 self.note(path);
-                if let (Ok(mut written), Some((directory, _))) =
-                    (self.written.lock(), path.rsplit_once('/'))
-                {
-                    written.insert(directory.to_owned());
-                }
+                self.note_directory(path);
                 Ok(())
             }
             Err(error) => Err(self.failed(&error)),
@@ -306,11 +339,15 @@ impl Repository {
         self.put(&path, id.as_bytes().to_vec()).await?;
         let location = Path::from(path);
         let own = self.target.store.head(&location).await.map_err(|error| self.failed(&error))?;
-        let lasts = chrono_seconds(ENTRY_LASTS);
+        let ended = self.list(ENDED).await?;
+        let is_ended = |entry: &ObjectMeta| {
+            ended.iter().any(|it| it.location.filename() == entry.location.filename())
+        };
+        let lasts = i64::try_from(ENTRY_LASTS.as_secs()).unwrap_or(i64::MAX);
         for entry in self.list(other).await? {
             let age = own.last_modified.signed_duration_since(entry.last_modified).num_seconds();
-            if age < lasts {
-                self.delete(&location).await?;
+            if age < lasts && !is_ended(&entry) {
+                self.leave(&location).await?;
                 let (text, entry) = (&self.text, entry.location);
                 return Err(CliError::Source {
                     text: format!(
@@ -323,6 +360,33 @@ impl Repository {
         Ok(location)
     }
 
+    /// Removes an entry. Where the place refuses deletes, another one marks that it has ended.
+    ///
+    /// # Errors
+    /// The place refuses that too.
+    pub(crate) async fn leave(&self, entry: &Path) -> Result<(), CliError> {
+        if self.delete(entry).await.is_ok() {
+            return Ok(());
+        }
+        let id = entry.filename().unwrap_or_default();
+        self.put(&format!("{ENDED}/{id}"), id.as_bytes().to_vec()).await
+    }
+
+    /// Deletes the entries of who has ended.
+    ///
+    /// # Errors
+    /// The place.
+    pub(crate) async fn forget_ended(&self) -> Result<(), CliError> {
+        for ended in self.list(ENDED).await? {
+            let id = ended.location.filename().unwrap_or_default();
+            for kind in [RUNNING, PRUNING] {
+                self.delete(&Path::from(format!("{kind}/{id}"))).await?;
+            }
+            self.delete(&ended.location).await?;
+        }
+        Ok(())
+    }
+
     /// The error of a command for one of the place.
     pub(crate) fn failed(&self, error: &Error) -> CliError {
         let busy = !matches!(
@@ -333,10 +397,6 @@ impl Repository {
         );
         CliError::Source { text: format!("the target `{}` failed: {error}", self.text), busy }
     }
-}
-
-fn chrono_seconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
 }
 
 fn unusable(text: &str, error: &str) -> CliError {
@@ -357,7 +417,75 @@ pub(crate) fn chunk_path(name: &str) -> String {
     format!("chunks/{}/{name}", name.get(..2).unwrap_or("00"))
 }
 
+/// Whether a path is one that a part of a backup has.
+pub(crate) fn is_part(path: &Path) -> bool {
+    let is_hex = |text: &str, length: usize| {
+        text.len() == length && text.bytes().all(|it| it.is_ascii_hexdigit())
+    };
+    match path.as_ref().split('/').collect::<Vec<_>>().as_slice() {
+        [CHUNKS, folder, name] => is_hex(folder, 2) && is_hex(name, 64),
+        [OBJECTS, "blob" | "log", folder, _, ..] => {
+            let name = path.filename().unwrap_or_default();
+            let mut ends = name.rsplitn(3, '-');
+            let (index, mark) = (ends.next().unwrap_or_default(), ends.next().unwrap_or_default());
+            is_hex(folder, 2) && is_hex(mark, 16) && index.parse::<u64>().is_ok()
+        }
+        _ => false,
+    }
+}
+
 /// The name of a chunk: the SHA-256 of what it contains.
 pub(crate) fn chunk_name(plain: &[u8]) -> String {
     digest(&SHA256, plain).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_parts_of_backups_look_like_them() {
+        let name = chunk_name(b"x");
+        let is_part = |path: &str| is_part(&Path::from(path));
+        assert!(is_part(&chunk_path(&name)));
+        assert!(is_part("objects/blob/0a/00-01-00000000000000ff-0"));
+        assert!(is_part("objects/log/0a/main/app/1.parquet-00000000000000ff-12"));
+        for other in ["objects/keep.txt", "chunks/foreign", "chunks/ab/cd", "backups/a.manifest"] {
+            assert!(!is_part(other), "{other}");
+        }
+    }
+
+    async fn repository(folder: &std::path::Path) -> Repository {
+        Repository::create(folder.to_str().unwrap(), "id").await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn backups_and_prunes_exclude_each_other_until_they_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = repository(folder.path()).await;
+        let first = place.enter(RUNNING, PRUNING, "a").await.unwrap();
+        place.enter(RUNNING, PRUNING, "b").await.unwrap();
+        let busy = place.enter(PRUNING, RUNNING, "c").await.unwrap_err().to_string();
+        assert!(busy.contains("is in use"), "{busy}");
+        place.leave(&first).await.unwrap();
+        assert!(place.enter(PRUNING, RUNNING, "d").await.is_err(), "`b` is at work");
+        // As where deletes are refused.
+        place.put("ended/b", b"b".to_vec()).await.unwrap();
+        let prune = place.enter(PRUNING, RUNNING, "e").await.unwrap();
+        assert!(place.enter(RUNNING, PRUNING, "f").await.is_err());
+        place.leave(&prune).await.unwrap();
+        place.forget_ended().await.unwrap();
+        assert!(place.list(RUNNING).await.unwrap().is_empty());
+        place.enter(RUNNING, PRUNING, "f").await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_place_of_something_else_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("objects")).unwrap();
+        std::fs::write(folder.path().join("objects/keep.txt"), "x").unwrap();
+        let refused = Repository::create(folder.path().to_str().unwrap(), "id").await;
+        let error = refused.err().unwrap().to_string();
+        assert!(error.contains("has something else") && error.contains("keep.txt"), "{error}");
+    }
 }

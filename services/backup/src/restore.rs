@@ -53,13 +53,14 @@ pub(crate) async fn run(
     let id = repository.id(args.backup.id.as_deref()).await?;
     let manifest = show::read(&repository, &id).await?;
     manifest.check_keyspaces(&store.rules.keyspaces).map_err(CliError::Usage)?;
-    begin(&store.path, store.rules.engine_dir)?;
+    let _lock = begin(&store.path, store.rules.engine_dir)?;
     let bar = out.progress(None, 0);
-    bar.set_message("rows");
-    let job = Restore { repository: &Arc::new(repository), manifest: &manifest, store: &store };
-    job.rows().await?;
     bar.set_message("objects");
+    let job = Restore { repository: &Arc::new(repository), manifest: &manifest, store: &store };
     job.objects(objects.as_ref()).await?;
+    // Last: what an earlier version looks at is whole only then.
+    bar.set_message("rows");
+    job.rows().await?;
     end(&store).map_err(cannot_write(&store.path))?;
     bar.finish_and_clear();
     let directory = store.path.display().to_string();
@@ -96,8 +97,8 @@ fn cannot_write(path: &Path) -> impl FnOnce(io::Error) -> CliError + use<> {
     CliError::file(format!("cannot write the data directory `{}`", path.display()))
 }
 
-/// Makes the directory, or empties one whose restore was interrupted.
-fn begin(path: &Path, engine_dir: &str) -> Result<(), CliError> {
+/// Makes the directory, or empties one whose restore was interrupted. The lock is that of the restore.
+fn begin(path: &Path, engine_dir: &str) -> Result<File, CliError> {
     fs::create_dir_all(path).map_err(cannot_write(path))?;
     let marker = path.join(RESTORING);
     let found = || {
@@ -105,14 +106,17 @@ fn begin(path: &Path, engine_dir: &str) -> Result<(), CliError> {
         names.collect::<io::Result<Vec<_>>>()
     };
     let found = found().map_err(cannot_write(path))?;
-    if !marker.exists() && !found.is_empty() {
+    let is_empty = found.iter().all(|name| name == "lost+found");
+    if !marker.exists() && !is_empty {
         return Err(CliError::Usage(format!(
             "--data-dir must name a directory that is new or empty: `{}`",
             path.display()
         )));
     }
     let begin = || {
-        File::create(&marker)?.sync_all()?;
+        let lock = File::create(&marker)?;
+        lock.try_lock().map_err(io::Error::from)?;
+        lock.sync_all()?;
         sync_up(path)?;
         for name in RESTORED.into_iter().chain([engine_dir]) {
             let path = path.join(name);
@@ -123,9 +127,15 @@ fn begin(path: &Path, engine_dir: &str) -> Result<(), CliError> {
                 _ => {}
             }
         }
-        Ok(())
+        Ok(lock)
     };
-    begin().map_err(cannot_write(path))
+    begin().map_err(|error: io::Error| match error.kind() {
+        io::ErrorKind::WouldBlock => CliError::Source {
+            text: format!("another restore writes the directory: `{}`", path.display()),
+            busy: true,
+        },
+        _ => cannot_write(path)(error),
+    })
 }
 
 /// Makes the name of a directory and those above it durable: any of them may be new.
@@ -292,9 +302,12 @@ mod tests {
     fn a_directory_that_is_not_empty_is_not_touched_unless_its_restore_was_interrupted() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("new");
-        begin(&path, "kv").unwrap();
+        let lock = begin(&path, "kv").unwrap();
         fs::create_dir(path.join("kv")).unwrap();
         fs::write(path.join("kv/x"), "x").unwrap();
+        let busy = begin(&path, "kv").unwrap_err().to_string();
+        assert!(busy.starts_with("another restore") && path.join("kv").exists(), "{busy}");
+        drop(lock);
         begin(&path, "kv").unwrap();
         assert!(!path.join("kv").exists() && path.join(RESTORING).exists());
 

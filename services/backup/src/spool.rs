@@ -72,8 +72,14 @@ impl Spool {
         let begun = || match unfinished(&spool, target)? {
             Some(found) => Ok(found),
             None => {
+                match fs::create_dir(&spool) {
+                    Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                        return Err(error);
+                    }
+                    _ => {}
+                }
                 let directory = spool.join(id);
-                fs::create_dir_all(&directory)?;
+                fs::create_dir(&directory)?;
                 let lock = File::create_new(directory.join(LOCK))?;
                 lock.try_lock().map_err(io::Error::from)?;
                 fs::write(directory.join(TARGET), target)?;
@@ -219,10 +225,6 @@ fn unfinished(spool: &Path, target: &str) -> io::Result<Option<Spool>> {
 /// Makes the checkpoint under the lock of the store.
 fn answer_alone(store: &DataDirectory, directory: &Path) -> Result<Result<(), String>, OpenError> {
     let rows = store.path.join(store.rules.engine_dir);
-    if !FjallEngine::exists(&rows)? {
-        let path = store.path.display();
-        return Ok(Err(format!("there is no store in the data directory: path=`{path}`")));
-    }
     let engine = FjallEngine::open(FjallOptions::new(&rows, store.rules.keyspaces.clone()))?;
     // All that was acknowledged by now is in it; the newest change may be long ago.
     let now = engine.now();

@@ -90,7 +90,7 @@ pub(crate) async fn piece(
     let Some(name) = object.name() else {
         return Ok(Err(BadPart::new(&object.path, &"it has an unknown area, or length")));
     };
-    let path = piece_path(&name, index);
+    let path = piece_path(&name, object.mark, index);
     let expected = (object.bytes - start).min(crate::objects::PIECE_BYTES);
     let read = part(repository, &path).await?;
     Ok(read.and_then(|plain| match plain.len() as u64 == expected {
@@ -153,13 +153,27 @@ struct Verification<'a> {
 impl Verification<'_> {
     async fn backup(&mut self, manifest: &BackupManifest) -> Result<(), CliError> {
         for keyspace in &manifest.keyspaces {
-            self.keyspace(keyspace).await?;
+            if self.keyspace(keyspace).await? != keyspace.rows {
+                self.differs(manifest, "its lists have other rows than it counts");
+            }
         }
+        let (mut count, mut bytes) = (0, 0_u64);
         for name in &manifest.objects.lists {
             let objects: Vec<ObjectRef> = self.list(name).await?;
+            count += objects.len() as u64;
+            bytes = objects.iter().fold(bytes, |sum, object| sum.saturating_add(object.bytes));
             self.objects(objects).await?;
         }
+        let expected = &manifest.objects;
+        if (count, bytes) != (expected.count, expected.bytes) {
+            self.differs(manifest, "its lists have other objects than it counts");
+        }
         Ok(())
+    }
+
+    fn differs(&mut self, manifest: &BackupManifest, reason: &str) {
+        let path = crate::repository::manifest_path(&manifest.id);
+        self.bad.push(BadPart::new(&path, &reason));
     }
 
     async fn list<E: Listed>(&mut self, name: &str) -> Result<Vec<E>, CliError> {
@@ -173,8 +187,9 @@ impl Verification<'_> {
         }
     }
 
-    async fn keyspace(&mut self, keyspace: &KeyspaceRows) -> Result<(), CliError> {
-        let mut last = None;
+    /// Its rows, by its lists.
+    async fn keyspace(&mut self, keyspace: &KeyspaceRows) -> Result<u64, CliError> {
+        let (mut last, mut rows) = (None, 0_u64);
         for name in &keyspace.lists {
             let chunks: Vec<ChunkRef> = self.list(name).await?;
             for chunk in &chunks {
@@ -182,6 +197,7 @@ impl Verification<'_> {
                     self.bad.push(BadPart::new(&chunk_path(name), &"its chunks are not in order"));
                 }
                 last = Some(chunk.last.clone());
+                rows = rows.saturating_add(chunk.rows);
             }
             let unread = chunks.into_iter().filter(|it| self.verified.insert(chunk_path(&it.name)));
             let repository = self.repository;
@@ -190,7 +206,7 @@ impl Verification<'_> {
             let bad: Vec<_> = read.buffered(AT_ONCE).try_collect().await?;
             self.bad.extend(bad.into_iter().flatten());
         }
-        Ok(())
+        Ok(rows)
     }
 
     async fn objects(&mut self, objects: Vec<ObjectRef>) -> Result<(), CliError> {
@@ -201,7 +217,7 @@ impl Verification<'_> {
                 continue;
             };
             for (index, start) in pieces(object.bytes) {
-                if self.verified.insert(piece_path(&name, index)) {
+                if self.verified.insert(piece_path(&name, object.mark, index)) {
                     unread.push((object.clone(), (index, start)));
                 }
             }

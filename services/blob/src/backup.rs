@@ -10,6 +10,9 @@ use crate::{
     record::{ContentId, Part},
 };
 
+/// Most bytes of a content; a greater length is that of a corrupt row.
+const BYTES_MAX: u64 = 1 << 40;
+
 /// The names of the objects of a row, below the area of blobs; none for a row that names no content.
 ///
 /// # Errors
@@ -23,6 +26,9 @@ pub fn objects_of(row: &Entry) -> Result<Vec<String>, String> {
     match keys::is_live(&row.key) {
         true => {
             let part = content().map_err(|error| error.to_string())?;
+            if part.size > BYTES_MAX {
+                return Err(BlobError::corrupt("length of a live content").to_string());
+            }
             Ok(Extent::of_part(part).map(|extent| extent.id.object()).collect())
         }
         false => Ok(Vec::new()),
@@ -53,5 +59,6 @@ mod tests {
 
         let corrupt = Entry { value: b"x".as_slice().into(), ..live(1) };
         assert!(objects_of(&corrupt).unwrap_err().contains("live content"));
+        assert!(objects_of(&live(u64::MAX)).unwrap_err().contains("length of a live content"));
     }
 }

@@ -95,8 +95,12 @@ impl SpooledRequest {
                 let (directory, id) = (entry.path(), id.to_owned());
                 match RequestState::read(&directory, now) {
                     Ok(state) => requests.push(Self { id, state, directory }),
-                    // The command has removed it.
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    // The command has removed it, or another user made it, for whom the command refuses to work.
+                    Err(error)
+                        if matches!(
+                            error.kind(),
+                            io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+                        ) => {}
                     Err(error) => return Err(error),
                 }
             }
@@ -160,11 +164,8 @@ impl SpooledRequest {
 impl RequestState {
     fn read(directory: &Path, now: Ticks) -> io::Result<Self> {
         let has = |name: &str| directory.join(name).try_exists();
-        // A directory without a lock is that of a command that was killed as it began.
-        let touched = match fs::metadata(directory.join(LOCK)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => fs::metadata(directory)?,
-            lock => lock?,
-        };
+        // A directory without a lock is none of a command, or of one that was killed as it began.
+        let touched = fs::metadata(directory.join(LOCK))?;
         Ok(Self {
             is_requested: has(REQUEST)?,
             is_ready: has(READY)?,
