@@ -134,7 +134,6 @@ fn check(store: &DataDirectory, target: &str) -> Result<(), CliError> {
     let unreadable =
         || CliError::file(format!("cannot read the data directory `{}`", path.display()));
     let usage = |text: &str| Err(CliError::Usage(format!("{text}: `{}`", path.display())));
-    let owner = std::fs::metadata(path).map_err(unreadable())?.uid();
     if path.join(RESTORING).exists() {
         return usage("a restore into the data directory did not finish");
     }
@@ -142,11 +141,11 @@ fn check(store: &DataDirectory, target: &str) -> Result<(), CliError> {
     if !is_store.map_err(|error| broken(&error))? {
         return usage("there is no store in the data directory");
     }
-    let user = rustix::process::geteuid().as_raw();
+    // Of what the server made: a mounted data directory may have another owner.
+    let rows = std::fs::metadata(path.join(store.rules.engine_dir)).map_err(unreadable())?;
+    let (user, owner) = (rustix::process::geteuid().as_raw(), rows.uid());
     if user != owner {
-        return usage(&format!(
-            "run it as the user who has the data directory, user=`{user}`, owner=`{owner}`"
-        ));
+        return usage(&format!("run it as the user of the server, user=`{user}`, owner=`{owner}`"));
     }
     match SourceObjects::are_at(path, target).map_err(unreadable())? {
         true => Err(CliError::Usage(format!(
