@@ -7,6 +7,7 @@ mod interrupted;
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use serde_json::Value;
@@ -178,6 +179,27 @@ fn what_was_sent_is_not_sent_again_and_a_stopped_store_is_backed_up_too() {
     assert_eq!(backups.backup("verify", &["--all"]).code, Some(0));
     // The spool is empty again.
     assert_eq!(fs::read_dir(backups.path("data").join("backup")).unwrap().count(), 0);
+}
+
+#[test]
+fn the_data_directory_is_that_of_the_configuration_where_none_is_named() {
+    let backups = Backups::new();
+    let server = backups.serve("store");
+    succeeds(&server, &["table", "create", "orders"]);
+    fs::write(backups.path("trestle.toml"), "[storage]\ndata_dir = \"store\"\n").unwrap();
+    let create = |change: &dyn Fn(&mut Command)| {
+        let mut create = bare(&["backup", "create", &backups.text("target"), "-o", "json"]);
+        change(create.current_dir(backups.folder.path()));
+        let created = Ended::of(create);
+        assert_eq!(created.code, Some(0), "{created:?}");
+        serde_json::from_str::<Value>(&created.output).unwrap()["rows"].clone()
+    };
+    let found = create(&|_| {});
+    fs::rename(backups.path("trestle.toml"), backups.path("other.toml")).unwrap();
+    let named = create(&|it| {
+        it.env("TRESTLE_CONFIG", backups.path("other.toml"));
+    });
+    assert!(found == named && found.as_u64().unwrap() > 0, "{found} {named}");
 }
 
 #[test]

@@ -62,7 +62,7 @@ pub struct CreateArgs {
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// Configuration file of the server [default: ./trestle.toml, if it exists]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, env = "TRESTLE_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Most bytes that are read in a second, such as 64MiB; 0: no bound
     #[arg(long, value_name = "BYTES", default_value = RATE, value_parser = byte_size)]
@@ -119,7 +119,7 @@ pub struct PruneArgs {
     /// Where the backups are
     #[command(flatten)]
     pub(crate) target: TargetArgs,
-    /// Keep so many of the newest backups without damage
+    /// Keep this number of the newest backups without damage
     #[arg(long, value_name = "N", value_parser = whole_number::<u64>(1..=1_000_000))]
     pub(crate) keep_last: Option<u64>,
     /// Keep the backups that are not older than this, such as 30d

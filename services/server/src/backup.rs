@@ -5,7 +5,9 @@ use std::path::Path;
 use trestle_backup::{BackupCommand, ObjectAreaName, ObjectName, StoreRules};
 use trestle_kv::Entry;
 
-use crate::{process_error::ProcessError, settings::Settings, storage, store_id};
+use crate::{
+    args::ConfigFileArgs, process_error::ProcessError, settings::Settings, storage, store_id,
+};
 
 /// The rules of every service.
 #[must_use]
@@ -30,7 +32,8 @@ pub fn locate(
     load: impl FnOnce(Option<&Path>, Option<&Path>) -> Result<Settings, ProcessError>,
 ) -> Result<(), ProcessError> {
     if let BackupCommand::Create(args) = command {
-        let settings = load(args.config.as_deref(), args.data_dir.as_deref())?;
+        let file = ConfigFileArgs { config: args.config.clone() }.file();
+        let settings = load(file.as_deref(), args.data_dir.as_deref())?;
         args.data_dir = Some(settings.storage.data_dir);
     }
     Ok(())

@@ -1,7 +1,5 @@
 //! The commands of docs/backup.md, run as they are in it.
 
-use std::process::Command;
-
 use super::*;
 
 #[test]

@@ -73,7 +73,7 @@ fn files(folder: &Path) -> usize {
     entries.map(|entry| if entry.path().is_dir() { files(&entry.path()) } else { 1 }).sum()
 }
 
-/// Kills a command once a folder has so many files, or it has ended.
+/// Kills a command once a folder has this number of files, or it has ended.
 fn kill_at(mut child: Child, folder: &Path, count: usize) {
     let is_due = || files(folder) >= count || child.try_wait().unwrap().is_some();
     assert!(becomes(is_due));
