@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use futures::{StreamExt as _, TryStreamExt as _, stream};
+use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -112,12 +112,12 @@ pub(crate) async fn run(
     // A command that continues has the id, and so the entry, of the one that was killed.
     let id = spool.id();
     let entry = repository.enter(RUNNING, PRUNING, &id).await?;
-    let writer = Arc::new(BackupWriter {
+    let writer = BackupWriter {
         repository,
         throttle: ReadThrottle::new(args.max_rate.filter(|rate| *rate > 0)),
         parts: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
-    });
+    };
     writer.repository.look().await?;
     let job = Job { id, answer, begun, spool: &spool, store: &store, writer: &writer };
     let made = job.make(out).await;
@@ -172,7 +172,7 @@ struct Job<'a> {
     begun: tokio::time::Instant,
     spool: &'a Spool,
     store: &'a DataDirectory,
-    writer: &'a Arc<BackupWriter>,
+    writer: &'a BackupWriter,
 }
 
 impl Job<'_> {
@@ -361,9 +361,4 @@ pub(crate) fn show_json(manifest: &BackupManifest, target: &str) -> serde_json::
         "seconds": manifest.sent.millis as f64 / 1000.0,
         "damage": manifest.damage,
     })
-}
-
-/// A stream of what is there.
-pub(crate) fn each<T>(items: Vec<T>) -> impl futures::Stream<Item = T> {
-    stream::iter(items)
 }

@@ -8,11 +8,11 @@ use crate::{ObjectAreaName, ObjectName};
 
 /// Most entries of a list.
 const ENTRIES_MAX: usize = 4096;
-/// A list ends at once when it has so many bytes: keys are long in some tables.
+/// A list ends at once when it has this length, in bytes: keys are long in some tables.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Most bytes of an object: far above any that exists, and its pieces are few enough to be named.
 const OBJECT_BYTES_MAX: u64 = 1 << 40;
-/// One of so many names ends a list.
+/// One name of this number ends a list.
 const END_ONE_OF: u64 = 1024;
 
 /// The chunks of a keyspace.
@@ -66,7 +66,7 @@ pub(crate) struct ObjectRef {
 }
 
 impl ObjectRef {
-    /// An object of so many bytes.
+    /// An object with its length in bytes and its mark.
     pub(crate) fn new(name: &ObjectName, (bytes, mark): (u64, u64)) -> Self {
         let area = match name.area {
             ObjectAreaName::Blobs => 1,

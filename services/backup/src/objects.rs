@@ -5,7 +5,7 @@
 
 use std::{collections::HashSet, path::Path, sync::Arc};
 
-use futures::StreamExt as _;
+use futures::{StreamExt as _, stream};
 use object_store::{Error, ObjectMeta, ObjectStore, ObjectStoreExt as _, path::Path as ObjectPath};
 use trestle_command::errors::CliError;
 use trestle_objects::SourceObjects;
@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
     ObjectAreaName, ObjectName,
-    create::{BackupWriter, broken, each, send_lists},
+    create::{BackupWriter, broken, send_lists},
     lists::ObjectRef,
     manifest::{Damage, StoredObjects},
     spool::Spool,
@@ -49,7 +49,7 @@ pub(crate) async fn copy(
     names.sort_unstable();
     names.dedup();
     let mut copied = CopiedObjects::default();
-    let results = each(names).map(|name| {
+    let results = stream::iter(names).map(|name| {
         let store = match name.area {
             ObjectAreaName::Blobs => Arc::clone(&source.blobs),
             ObjectAreaName::Logs => Arc::clone(&source.logs),

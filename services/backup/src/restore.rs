@@ -7,10 +7,9 @@ use std::{
     fs::{self, File},
     io,
     path::Path,
-    sync::Arc,
 };
 
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use object_store::PutPayload;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -24,7 +23,7 @@ use trestle_objects::{ObjectStorage, ObjectsUrl};
 use crate::{
     DataDirectory, ObjectAreaName, RESTORING, StoreRules,
     args::RestoreArgs,
-    create::{broken, each},
+    create::broken,
     lists::{ChunkRef, ObjectRef},
     manifest::{BackupManifest, KeyspaceRows},
     objects::pieces,
@@ -35,8 +34,8 @@ use crate::{
 
 /// Chunks that are read ahead.
 const AHEAD: usize = 2;
-/// What a directory of an interrupted restore may have.
-/// Not `blob-store`: it proves that the objects at a URL are those of this restore, which writes each again as it is.
+/// What a directory of an interrupted restore may have beside its rows, and not `blob-store`: that proves that the
+/// objects at a URL are those of this restore, which writes each again as it is.
 const RESTORED: [&str; 3] = ["blob", "log", "store-id"];
 
 pub(crate) async fn run(
@@ -56,7 +55,7 @@ pub(crate) async fn run(
     let _lock = begin(&store.path, store.rules.engine_dir)?;
     let bar = out.progress(None, 0);
     bar.set_message("objects");
-    let job = Restore { repository: &Arc::new(repository), manifest: &manifest, store: &store };
+    let job = Restore { repository: &repository, manifest: &manifest, store: &store };
     job.objects(objects.as_ref()).await?;
     // Last: what an earlier version looks at is whole only then.
     bar.set_message("rows");
@@ -117,7 +116,8 @@ fn begin(path: &Path, engine_dir: &str) -> Result<File, CliError> {
         let lock = File::create(&marker)?;
         lock.try_lock().map_err(io::Error::from)?;
         lock.sync_all()?;
-        sync_up(path)?;
+        // The names above it are synced with those of the rows; until then nothing can be lost.
+        File::open(path)?.sync_all()?;
         for name in RESTORED.into_iter().chain([engine_dir]) {
             let path = path.join(name);
             let removed =
@@ -136,17 +136,6 @@ fn begin(path: &Path, engine_dir: &str) -> Result<File, CliError> {
         },
         _ => cannot_write(path)(error),
     })
-}
-
-/// Makes the name of a directory and those above it durable: any of them may be new.
-fn sync_up(path: &Path) -> io::Result<()> {
-    for ancestor in path.canonicalize()?.ancestors() {
-        match File::open(ancestor).and_then(|directory| directory.sync_all()) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => break,
-            synced => synced?,
-        }
-    }
-    Ok(())
 }
 
 /// Makes it a data directory of its own.
@@ -183,7 +172,7 @@ impl From<RestoreError> for CliError {
 }
 
 struct Restore<'a> {
-    repository: &'a Arc<Repository>,
+    repository: &'a Repository,
     manifest: &'a BackupManifest,
     store: &'a DataDirectory,
 }
@@ -241,7 +230,7 @@ impl Restore<'_> {
         for name in &keyspace.lists {
             let chunks: Vec<ChunkRef> =
                 verify::list(self.repository, name).await?.map_err(RestoreError::Part)?;
-            let read = each(chunks).map(|chunk| async move {
+            let read = stream::iter(chunks).map(|chunk| async move {
                 let read = verify::chunk(self.repository, &chunk).await?;
                 Ok::<_, CliError>(read.map_err(RestoreError::Part)?)
             });
@@ -263,7 +252,7 @@ impl Restore<'_> {
         for name in &self.manifest.objects.lists {
             let objects: Vec<ObjectRef> =
                 verify::list(self.repository, name).await?.map_err(RestoreError::Part)?;
-            let put = each(objects).map(|object| self.object(&storage, object));
+            let put = stream::iter(objects).map(|object| self.object(&storage, object));
             let () = put.buffer_unordered(AT_ONCE).try_collect().await?;
         }
         Ok(())

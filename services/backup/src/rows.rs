@@ -12,9 +12,9 @@ use trestle_kv::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use xxhash_rust::xxh3::xxh3_64;
 
 const VERSION: u8 = 1;
-/// No run ends before it has so many bytes, unless there are no more rows.
+/// No run ends before it has this length, in bytes, unless there are no more rows.
 const BYTES_MIN: usize = 256 * 1024;
-/// A run ends at once when it has so many bytes.
+/// A run ends at once when it has this length, in bytes.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Beyond the least, a run is so long on average.
 const BYTES_MEAN: u64 = 768 * 1024;

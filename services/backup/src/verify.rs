@@ -2,14 +2,13 @@
 
 use std::collections::HashSet;
 
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
 use trestle_command::{errors::CliError, output::Output};
 use trestle_kv::Entry;
 
 use crate::{
     args::VerifyArgs,
-    create::each,
     lists::{self, ChunkRef, Listed, ObjectRef},
     manifest::{BackupManifest, KeyspaceRows},
     objects::{piece_path, pieces},
@@ -201,8 +200,8 @@ impl Verification<'_> {
             }
             let unread = chunks.into_iter().filter(|it| self.verified.insert(chunk_path(&it.name)));
             let repository = self.repository;
-            let read = each(unread.collect())
-                .map(|it: ChunkRef| async move { chunk(repository, &it).await.map(Result::err) });
+            let read = stream::iter(unread.collect::<Vec<ChunkRef>>())
+                .map(|it| async move { chunk(repository, &it).await.map(Result::err) });
             let bad: Vec<_> = read.buffered(AT_ONCE).try_collect().await?;
             self.bad.extend(bad.into_iter().flatten());
         }
@@ -223,7 +222,7 @@ impl Verification<'_> {
             }
         }
         let repository = self.repository;
-        let read = each(unread).map(|(object, at)| async move {
+        let read = stream::iter(unread).map(|(object, at)| async move {
             piece(repository, &object, at).await.map(Result::err)
         });
         let bad: Vec<_> = read.buffered(AT_ONCE).try_collect().await?;

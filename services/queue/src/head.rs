@@ -77,7 +77,7 @@ impl QueueHead {
         Some(Self { token: self.token.next()?, owner: Some(owner), ..self })
     }
 
-    /// The head after so many more take-overs; none after the last token.
+    /// The head after this number of take-overs; none after the last token.
     pub(crate) fn ahead_by(self, tokens: u32) -> Option<Self> {
         let token = self.token.0.checked_add(tokens).and_then(FencingToken::new)?;
         Some(Self { token, ..self })

@@ -9,6 +9,7 @@ mod spool;
 mod tests;
 
 use std::{
+    error::Error as _,
     io,
     path::{Path, PathBuf},
     sync::{
@@ -21,7 +22,6 @@ use std::{
 use opentelemetry::metrics::Meter;
 use tracing::info;
 use trestle_backup::{CheckpointAnswer, SPOOL};
-use trestle_command::errors::without_number;
 use trestle_kv::{Checkpointer, Engine};
 use trestle_objects::ObjectHold;
 use trestle_runtime::task::Task;
@@ -29,6 +29,7 @@ use trestle_service::{clock::Clock, semconv};
 use uuid::Uuid;
 
 use self::spool::{RequestAction, SpooledRequest};
+use crate::process_error::with_causes;
 
 /// How often the server looks for requests.
 const LOOKS_EVERY: Duration = Duration::from_millis(250);
@@ -181,11 +182,12 @@ impl Backups {
         // All that was acknowledged by now is in it; the newest change may be long ago.
         let now = self.engine.now();
         let made = self.checkpointer.make(&request.checkpoint());
-        let made = made.map_err(|error| causes(&error)).and_then(|made| {
-            let answer = CheckpointAnswer::new(made.at.max(now), self.store_id.to_string());
-            let reported = request.succeed(&answer.text());
-            reported.map_err(|error| format!("the response cannot be written: {error}"))
-        });
+        let made =
+            made.map_err(|error| with_causes(error.to_string(), error.source())).and_then(|made| {
+                let answer = CheckpointAnswer::new(made.at.max(now), self.store_id.to_string());
+                let reported = request.succeed(&answer.text());
+                reported.map_err(|error| format!("the response cannot be written: {error}"))
+            });
         match made {
             Ok(()) => {
                 self.kept.fetch_add(1, Ordering::Relaxed);
@@ -196,15 +198,4 @@ impl Backups {
             Err(reason) => request.fail(&reason),
         }
     }
-}
-
-/// An error with what caused it.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    without_number(text)
 }

@@ -126,18 +126,22 @@ impl ProcessError {
     /// The error and what caused it, on one line, without the numbers of errors of the system.
     #[must_use]
     pub fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = match self {
+        let cause = match self {
             // Its text has the cause in the middle.
             Self::Listen { source, .. } => std::error::Error::source(source),
             _ => std::error::Error::source(self),
         };
-        while let Some(error) = cause {
-            text = format!("{text}: {error}");
-            cause = error.source();
-        }
-        without_number(text)
+        with_causes(self.to_string(), cause)
     }
+}
+
+/// The text of an error with those of its causes, without the numbers of errors of the system.
+pub(crate) fn with_causes(mut text: String, mut cause: Option<&dyn std::error::Error>) -> String {
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    without_number(text)
 }
 
 /// The end of a text with a file.

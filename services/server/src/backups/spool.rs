@@ -120,9 +120,7 @@ impl SpooledRequest {
     /// A directory that cannot be removed.
     pub(super) fn remove(&self) -> io::Result<bool> {
         // The lock is held until the directory is removed, so that no command resumes what is being removed.
-        let mut lock = File::options();
-        let lock = lock.create(true).truncate(false).write(true);
-        let lock = lock.open(self.directory.join(LOCK))?;
+        let lock = File::options().write(true).open(self.directory.join(LOCK))?;
         match lock.try_lock() {
             Ok(()) => fs::remove_dir_all(&self.directory).map(|()| true),
             Err(TryLockError::WouldBlock) => Ok(false),

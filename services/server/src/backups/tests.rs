@@ -26,7 +26,7 @@ impl World {
         Self::with_free_bytes(Arc::new(AtomicU64::new(u64::MAX / 2)))
     }
 
-    /// On a disk with so many free bytes.
+    /// On a disk with this number of free bytes.
     fn with_free_bytes(free: Arc<AtomicU64>) -> Self {
         let data_dir = tempfile::tempdir().unwrap();
         let options = FjallOptions {

@@ -48,7 +48,7 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Writes so much that the journal is sealed, in which the other keyspace has a row in memory only.
+/// Writes until the journal is sealed, in which the other keyspace has a row in memory only.
 fn seal_journal(store: &EngineState) {
     let [a, b] = &*store.trees else { panic!("two keyspaces") };
     put(store, b, &[2, b'b'], b"early");
