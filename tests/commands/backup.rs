@@ -2,6 +2,7 @@
 
 mod damaged;
 mod documented;
+mod encrypted;
 mod interrupted;
 
 use std::{
@@ -58,6 +59,12 @@ impl Backups {
     fn restore(&self, data_dir: &str, args: &[&str]) -> Ended {
         let data_dir = self.text(data_dir);
         self.backup("restore", &[&["--data-dir", &data_dir], args].concat())
+    }
+
+    /// How many lists the newest backup has.
+    fn lists(&self) -> u64 {
+        let shown = self.backup("show", &["-o", "json"]).output;
+        serde_json::from_str::<Value>(&shown).unwrap()["lists"].as_u64().unwrap()
     }
 
     /// The files of the target, by their paths in it.
@@ -213,7 +220,7 @@ fn pruning_deletes_what_only_dropped_backups_have() {
     backups.create();
     assert!(backups.parts().len() > parts + 1);
 
-    let foreign = backups.path("target/objects/keep.txt");
+    let foreign = backups.path("target/parts/keep.txt");
     fs::write(&foreign, "x").unwrap();
     assert_eq!(backups.backup("prune", &[]).code, Some(2), "no rule");
     let planned = backups.backup("prune", &["--keep-last", "1", "--dry-run", "-o", "json"]);

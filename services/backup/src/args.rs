@@ -8,6 +8,8 @@ use trestle_command::{
     values::{duration, whole_number},
 };
 
+use crate::sealed::Identities;
+
 /// How fast a backup reads where nothing else is given, in bytes a second.
 const RATE: &str = "32MiB";
 
@@ -20,7 +22,7 @@ pub enum BackupCommand {
     /// List the backups at a target
     List(ListArgs),
     /// Show a backup
-    Show(ShowArgs),
+    Show(DetailArgs),
     /// Read a backup to its end, and name every part that is missing or damaged
     Verify(VerifyArgs),
     /// Restore a backup into a new data directory
@@ -29,6 +31,8 @@ pub enum BackupCommand {
     /// Delete old backups, and what only they have
     #[command(after_long_help = PRUNE_HELP)]
     Prune(PruneArgs),
+    /// Make a key for encrypted backups: a new file, whose public key is printed
+    Keygen(KeygenArgs),
 }
 
 /// Where backups are.
@@ -67,6 +71,40 @@ pub struct CreateArgs {
     /// Most bytes that are read in a second, such as 64MiB; 0: no bound
     #[arg(long, value_name = "BYTES", default_value = RATE, value_parser = byte_size)]
     pub(crate) max_rate: Option<u64>,
+    /// Encrypt what is backed up, for the public keys of age in this file (`age1…`, a line each)
+    #[arg(long, value_name = "FILE", env = "TRESTLE_BACKUP_ENCRYPT")]
+    pub(crate) encrypt: Option<PathBuf>,
+}
+
+/// The key of encrypted backups.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct KeyArgs {
+    /// Read encrypted backups by the secret keys of age in this file (`AGE-SECRET-KEY-1…`, a line each)
+    #[arg(long, value_name = "FILE", env = "TRESTLE_BACKUP_DECRYPT")]
+    decrypt: Option<PathBuf>,
+}
+
+impl KeyArgs {
+    /// Its keys.
+    ///
+    /// # Errors
+    /// A file that has none.
+    pub(crate) fn read(&self) -> Result<Option<Identities>, CliError> {
+        self.decrypt.as_deref().map(Identities::read).transpose()
+    }
+
+    /// Whether there is a file.
+    pub(crate) fn is_given(&self) -> bool {
+        self.decrypt.is_some()
+    }
+}
+
+/// Arguments of `backup keygen`.
+#[derive(Debug, Args)]
+pub struct KeygenArgs {
+    /// The file of the secret key, which is made: keep it where no server is
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
 }
 
 /// Arguments of `backup list`.
@@ -77,15 +115,26 @@ pub struct ListArgs {
     pub(crate) target: TargetArgs,
 }
 
-/// Arguments of `backup show`.
+/// Which backup.
 #[derive(Debug, Args)]
-pub struct ShowArgs {
+pub(crate) struct ShowArgs {
     /// Where the backups are
     #[command(flatten)]
     pub(crate) target: TargetArgs,
     /// The backup [default: the newest one]
     #[arg(long, value_name = "ID")]
     pub(crate) id: Option<String>,
+}
+
+/// Arguments of `backup show`.
+#[derive(Debug, Args)]
+pub struct DetailArgs {
+    /// Which backup
+    #[command(flatten)]
+    pub(crate) backup: ShowArgs,
+    /// Its key
+    #[command(flatten)]
+    pub(crate) key: KeyArgs,
 }
 
 /// Arguments of `backup verify`.
@@ -97,6 +146,9 @@ pub struct VerifyArgs {
     /// Verify every backup at the target
     #[arg(long, conflicts_with = "id")]
     pub(crate) all: bool,
+    /// Its key
+    #[command(flatten)]
+    pub(crate) key: KeyArgs,
 }
 
 /// Arguments of `backup restore`.
@@ -111,6 +163,9 @@ pub struct RestoreArgs {
     /// Where its blobs and logs go [default: files in the data directory]
     #[arg(long, value_name = "URL")]
     pub blob_url: Option<String>,
+    /// Its key
+    #[command(flatten)]
+    pub(crate) key: KeyArgs,
 }
 
 /// Arguments of `backup prune`.
@@ -149,7 +204,8 @@ Run it on the host of the server, as its user: it requests a checkpoint from the
 data directory, and reads that at a low priority. Writes go on. Without a server it uses the store itself.
 
 The backup has all tables, queues, blobs and logs of one instant. It has no settings, no account keys
-and no certificates: keep the configuration beside it. What an earlier backup at the target has is not
+and no certificates: keep the configuration beside it. With --encrypt, only who has a secret key that
+belongs to one of the file can read it; the server needs none. What an earlier backup at the target has is not
 sent again. A backup that was interrupted continues at the same instant when the command is repeated
 within an hour.
 

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -22,13 +22,13 @@ use trestle_objects::SourceObjects;
 use crate::{
     DataDirectory, ObjectName, RESTORING, StoreRules,
     args::CreateArgs,
-    lists::{ChunkRef, Listed, Lister},
-    manifest::{self, BackupManifest, KeyspaceRows, SentParts},
+    lists::{ChunkRef, CutList, Damage, Listed, Lister},
+    manifest::{self, BackupManifest, FoundDamage, KeyspaceRows, ListRef, SentParts},
+    names::{NameKey, PartName},
     objects, packed,
-    repository::{
-        ENTRY_LASTS, PRUNING, RUNNING, Repository, chunk_name, chunk_path, manifest_path,
-    },
+    repository::{ENTRY_LASTS, PRUNING, RUNNING, Repository, manifest_path},
     rows::{ChunkedRows, RowChunker},
+    sealed::Recipients,
     spool::{CheckpointAnswer, Spool},
     throttle::ReadThrottle,
 };
@@ -45,43 +45,72 @@ const AHEAD: usize = 2;
 /// What a backup is made with.
 pub(crate) struct BackupWriter {
     pub(crate) repository: Repository,
+    pub(crate) names: Arc<NameKey>,
     pub(crate) throttle: ReadThrottle,
+    recipients: Option<Arc<Recipients>>,
     parts: AtomicU64,
     bytes: AtomicU64,
 }
 
 impl BackupWriter {
-    /// Sends a part, unless it is there.
+    /// Sends a part, encrypted if the backup is, unless it is there.
     ///
     /// # Errors
     /// The target.
     pub(crate) async fn send(
         &self,
-        path: &str,
+        name: PartName,
         plain: Vec<u8>,
         level: i32,
     ) -> Result<(), CliError> {
-        if self.repository.has(path) {
-            return Ok(());
-        }
-        let owned = path.to_owned();
-        let pack = move || packed::pack(&owned, &plain, level);
-        let packed = tokio::task::spawn_blocking(pack).await.map_err(|error| broken(&error))?;
-        self.parts.fetch_add(1, Relaxed);
-        self.bytes.fetch_add(packed.len() as u64, Relaxed);
-        self.repository.put(path, packed).await
+        self.send_for(self.recipients.clone(), name, plain, level).await
     }
 
-    /// Sends a chunk by its name.
+    async fn send_for(
+        &self,
+        recipients: Option<Arc<Recipients>>,
+        name: PartName,
+        plain: Vec<u8>,
+        level: i32,
+    ) -> Result<(), CliError> {
+        if self.repository.has(name) {
+            return Ok(());
+        }
+        let pack = move || {
+            let packed = packed::pack(&name.path(), &plain, level);
+            match recipients {
+                Some(recipients) => recipients.seal(&packed),
+                None => Ok(packed),
+            }
+        };
+        let packed = tokio::task::spawn_blocking(pack).await.map_err(|error| broken(&error))?;
+        let packed = packed.map_err(|error| broken(&error))?;
+        self.parts.fetch_add(1, Relaxed);
+        self.bytes.fetch_add(packed.len() as u64, Relaxed);
+        self.repository.put(&name.path(), packed).await
+    }
+
+    /// Sends a part that is named by what it contains.
     ///
     /// # Errors
     /// The target.
-    pub(crate) async fn send_chunk(&self, plain: Vec<u8>) -> Result<String, CliError> {
-        let name = move || (chunk_name(&plain), plain);
-        let (name, plain) =
-            tokio::task::spawn_blocking(name).await.map_err(|error| broken(&error))?;
-        self.send(&chunk_path(&name), plain, LEVEL).await?;
+    pub(crate) async fn send_content(&self, plain: Vec<u8>) -> Result<PartName, CliError> {
+        let (name, plain) = self.named(plain).await?;
+        self.send(name, plain, LEVEL).await?;
         Ok(name)
+    }
+
+    async fn send_list(&self, cut: CutList) -> Result<ListRef, CliError> {
+        let list = self.send_content(cut.list).await?;
+        let (parts, names) = self.named(cut.parts).await?;
+        self.send_for(None, parts, names, 0).await?;
+        Ok(ListRef { list, parts })
+    }
+
+    async fn named(&self, plain: Vec<u8>) -> Result<(PartName, Vec<u8>), CliError> {
+        let names = Arc::clone(&self.names);
+        let name = move || (names.of_content(&plain), plain);
+        tokio::task::spawn_blocking(name).await.map_err(|error| broken(&error))
     }
 }
 
@@ -102,7 +131,10 @@ pub(crate) async fn run(
     check(&store, &target)?;
     let store_id = (store.rules.store_id)(&store.path);
     let store_id = store_id.map_err(CliError::file("cannot use the id of the data directory"))?;
-    let repository = Repository::create(&target, &store_id).await?;
+    let recipients = args.encrypt.as_deref().map(Recipients::read).transpose()?;
+    let repository = Repository::create(&target, &store_id, recipients.as_ref()).await?;
+    let names = NameKey::of(&store.path);
+    let names = names.map_err(CliError::file("cannot use the key of the names of backups"))?;
     let begun = tokio::time::Instant::now();
     let spool = Spool::begin(&store.path, &new_id(), &target)?;
     let answer = spool.answer(&store).await?;
@@ -114,6 +146,8 @@ pub(crate) async fn run(
     let entry = repository.enter(RUNNING, PRUNING, &id).await?;
     let writer = BackupWriter {
         repository,
+        names: Arc::new(names),
+        recipients: recipients.map(Arc::new),
         throttle: ReadThrottle::new(args.max_rate.filter(|rate| *rate > 0)),
         parts: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
@@ -122,10 +156,10 @@ pub(crate) async fn run(
     let job = Job { id, answer, begun, spool: &spool, store: &store, writer: &writer };
     let made = job.make(out).await;
     writer.repository.leave(&entry).await?;
-    let manifest = made?;
+    let (manifest, damage) = made?;
     spool.end()?;
-    report(&manifest, &target, out)?;
-    if manifest.damage.is_empty() { Ok(()) } else { Err(CliError::Rejected) }
+    report(&manifest, &damage, &target, out)?;
+    if manifest.damage.count == 0 { Ok(()) } else { Err(CliError::Rejected) }
 }
 
 /// Whether the data directory has a store that this user may back up, and the target is outside of it.
@@ -176,7 +210,7 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    async fn make(&self, out: &Output) -> Result<BackupManifest, CliError> {
+    async fn make(&self, out: &Output) -> Result<(BackupManifest, Vec<Damage>), CliError> {
         let bar = out.progress(None, 0);
         let (path, keyspaces) = (self.spool.rows(), self.store.rules.keyspaces.clone());
         let open = move || StoreReader::open(&path, keyspaces);
@@ -192,7 +226,10 @@ impl Job<'_> {
         let NamedObjects { objects, mut damage } = named;
         let copied = objects::copy(self.writer, &self.store.path, objects, self.spool).await?;
         damage.extend(copied.damage);
+        let count = damage.len() as u64;
+        let lists = send_lists(self.writer, stream::iter(damage.clone()).map(Ok)).await?;
         bar.finish_and_clear();
+        let recipients = self.writer.recipients.as_ref();
         let manifest = BackupManifest {
             format: manifest::FORMAT,
             id: self.id.clone(),
@@ -202,8 +239,9 @@ impl Job<'_> {
             completed: manifest::time_text(SystemClock.now()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             keyspaces,
+            recipients: recipients.map(|it| it.texts()).unwrap_or_default(),
             objects: copied.stored,
-            damage,
+            damage: FoundDamage { count, lists },
             sent: SentParts {
                 parts: self.writer.parts.load(Relaxed),
                 bytes: self.writer.bytes.load(Relaxed),
@@ -211,7 +249,7 @@ impl Job<'_> {
             },
         };
         self.publish(&manifest).await?;
-        Ok(manifest)
+        Ok((manifest, damage))
     }
 
     /// The manifest, once all that it names is durable.
@@ -243,8 +281,8 @@ impl Job<'_> {
             self.writer.throttle.count(run.bytes.len()).await;
             self.spool.check()?;
             let ChunkedRows { bytes, rows, first, last } = run;
-            let name = self.writer.send_chunk(bytes).await?;
-            Ok::<_, CliError>(ChunkRef { name, rows, first, last })
+            let name = self.writer.send_content(bytes).await?;
+            Ok::<_, CliError>(ChunkRef { name: name.into(), rows, first, last })
         });
         let lists = send_lists(self.writer, sent.buffered(AT_ONCE)).await?;
         let read = read.await.map_err(|error| broken(&error))??;
@@ -261,20 +299,20 @@ impl Job<'_> {
     }
 }
 
-/// Sends entries in lists; the names of the lists.
+/// Sends entries in lists.
 pub(crate) async fn send_lists<E: Listed>(
     writer: &BackupWriter,
     entries: impl futures::Stream<Item = Result<E, CliError>>,
-) -> Result<Vec<String>, CliError> {
+) -> Result<Vec<ListRef>, CliError> {
     let (mut lister, mut lists) = (Lister::new(), Vec::new());
     let mut entries = std::pin::pin!(entries);
     while let Some(entry) = entries.try_next().await? {
         if let Some(list) = lister.push(entry) {
-            lists.push(writer.send_chunk(list).await?);
+            lists.push(writer.send_list(list).await?);
         }
     }
     if let Some(list) = lister.finish() {
-        lists.push(writer.send_chunk(list).await?);
+        lists.push(writer.send_list(list).await?);
     }
     Ok(lists)
 }
@@ -282,7 +320,7 @@ pub(crate) async fn send_lists<E: Listed>(
 #[derive(Default)]
 struct NamedObjects {
     objects: Vec<ObjectName>,
-    damage: Vec<manifest::Damage>,
+    damage: Vec<Damage>,
 }
 
 #[derive(Default)]
@@ -310,7 +348,7 @@ fn read_rows(
             Err(reason) => {
                 let key = row.key.get(..KEY_BYTES_SHOWN).unwrap_or(&row.key).escape_ascii();
                 let object = format!("objects of a row of `{keyspace}`: {key}");
-                read.named.damage.push(manifest::Damage { object, reason });
+                read.named.damage.push(Damage { object, reason });
             }
         }
         read.rows += 1;
@@ -323,8 +361,13 @@ fn read_rows(
     Ok(read)
 }
 
-fn report(manifest: &BackupManifest, target: &str, out: &mut Output) -> Result<(), CliError> {
-    let BackupManifest { id, instant, sent, objects, damage, .. } = manifest;
+fn report(
+    manifest: &BackupManifest,
+    damage: &[Damage],
+    target: &str,
+    out: &mut Output,
+) -> Result<(), CliError> {
+    let BackupManifest { id, instant, sent, objects, .. } = manifest;
     let human = format!(
         "backup {id} of {instant}: {} ({}), {} ({}); sent {}{}",
         counted(manifest.rows(), "row"),
@@ -332,18 +375,26 @@ fn report(manifest: &BackupManifest, target: &str, out: &mut Output) -> Result<(
         counted(objects.count, "object"),
         bytes(objects.bytes),
         bytes(sent.bytes),
-        match damage.len() {
+        match manifest.damage.count {
             0 => String::new(),
-            found => format!(
-                "; {} could not be read, see `trestle backup show`",
-                counted(found as u64, "object")
-            ),
+            found => {
+                let found = counted(found, "object");
+                format!("; {found} could not be read, see `trestle backup show`")
+            }
         },
     );
-    out.either(&human, &show_json(manifest, target))
+    out.either(&human, &with_damage(show_json(manifest, target), damage))
 }
 
-/// The result for programs.
+/// The same with what is damaged.
+pub(crate) fn with_damage(mut backup: serde_json::Value, damage: &[Damage]) -> serde_json::Value {
+    if let Some(fields) = backup.as_object_mut() {
+        fields.insert("damage".to_owned(), json!(damage));
+    }
+    backup
+}
+
+/// A backup for programs, without the names of what is damaged.
 pub(crate) fn show_json(manifest: &BackupManifest, target: &str) -> serde_json::Value {
     json!({
         "id": manifest.id,
@@ -359,6 +410,8 @@ pub(crate) fn show_json(manifest: &BackupManifest, target: &str) -> serde_json::
         "sent_parts": manifest.sent.parts,
         "sent_bytes": manifest.sent.bytes,
         "seconds": manifest.sent.millis as f64 / 1000.0,
-        "damage": manifest.damage,
+        "lists": manifest.lists().count(),
+        "damaged": manifest.damage.count,
+        "keys": manifest.recipients,
     })
 }

@@ -2,8 +2,8 @@
 //!
 //! A backup is a manifest, which names lists, which name chunks of rows and objects. Chunks are named by what they
 //! contain and objects by their names in the data directory, where they never change; so what an earlier backup has
-//! sent is not sent again, and nothing that was written is ever written again. The manifest comes last: a backup exists
-//! once it does.
+//! sent is not sent again, and nothing that was written is ever written again. Names are keyed hashes, and parts can be
+//! encrypted. The manifest comes last: a backup exists once it does.
 //!
 //! The server gives the instant and nothing else: at a request in the data directory (`spool`) it makes a checkpoint
 //! of the rows and holds the deletes of objects. Reading, compressing and sending are in the process of the command,
@@ -13,12 +13,14 @@ mod args;
 mod create;
 mod lists;
 mod manifest;
+mod names;
 mod objects;
 mod packed;
 mod prune;
 mod repository;
 mod restore;
 mod rows;
+mod sealed;
 mod show;
 mod spool;
 mod throttle;
@@ -113,6 +115,7 @@ async fn run(
             BackupCommand::Verify(args) => verify::run(&args, printed).await,
             BackupCommand::Restore(args) => restore::run(&args, rules, printed).await,
             BackupCommand::Prune(args) => prune::run(&args, printed).await,
+            BackupCommand::Keygen(args) => sealed::keygen(&args, printed),
         }
     };
     let done = interrupts.unless_pressed(work).await;

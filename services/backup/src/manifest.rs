@@ -1,10 +1,15 @@
-//! The manifest of a backup: JSON, so that it is readable for as long as it is kept.
+//! The manifest of a backup: JSON, so that it is readable for as long as it is kept. It is not encrypted, and so it has
+//! no name and no content of the store.
+
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use trestle_kv::{Keyspace, Ticks};
 
+use crate::names::PartName;
+
 /// The format of manifests that this version writes, and the newest that it reads.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 
 /// What a backup has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,12 +28,14 @@ pub(crate) struct BackupManifest {
     pub(crate) completed: String,
     /// The version that made it.
     pub(crate) version: String,
+    /// The public keys that its parts are encrypted for; none: they are not.
+    pub(crate) recipients: BTreeSet<String>,
     /// The rows.
     pub(crate) keyspaces: Vec<KeyspaceRows>,
     /// The objects.
     pub(crate) objects: StoredObjects,
     /// What the data directory should have had and could not be read.
-    pub(crate) damage: Vec<Damage>,
+    pub(crate) damage: FoundDamage,
     /// What was sent, beside what earlier backups had sent.
     pub(crate) sent: SentParts,
 }
@@ -47,7 +54,7 @@ pub(crate) struct KeyspaceRows {
     /// The bytes of their keys and values.
     pub(crate) bytes: u64,
     /// The lists of their chunks, in the order of keys.
-    pub(crate) lists: Vec<String>,
+    pub(crate) lists: Vec<ListRef>,
 }
 
 /// Objects.
@@ -58,16 +65,25 @@ pub(crate) struct StoredObjects {
     /// Their bytes.
     pub(crate) bytes: u64,
     /// Their lists.
-    pub(crate) lists: Vec<String>,
+    pub(crate) lists: Vec<ListRef>,
 }
 
-/// An object, or the objects of a row, that are not in the backup.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Damage {
-    /// Which.
-    pub(crate) object: String,
-    /// Why.
-    pub(crate) reason: String,
+/// What is not in the backup.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FoundDamage {
+    /// How many objects.
+    pub(crate) count: u64,
+    /// The lists of it, which name no more than they may.
+    pub(crate) lists: Vec<ListRef>,
+}
+
+/// A list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct ListRef {
+    /// The name of the list.
+    pub(crate) list: PartName,
+    /// The name of the part that has the names of the parts that it refers to.
+    pub(crate) parts: PartName,
 }
 
 /// What a backup cost.
@@ -105,6 +121,12 @@ impl BackupManifest {
     /// All rows.
     pub(crate) fn rows(&self) -> u64 {
         self.keyspaces.iter().map(|keyspace| keyspace.rows).sum()
+    }
+
+    /// Every list.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = ListRef> {
+        let rows = self.keyspaces.iter().flat_map(|keyspace| &keyspace.lists);
+        rows.chain(&self.objects.lists).chain(&self.damage.lists).copied()
     }
 
     /// The bytes of all rows.
@@ -152,6 +174,7 @@ pub(crate) mod tests {
             instant: String::new(),
             completed: String::new(),
             version: String::new(),
+            recipients: BTreeSet::new(),
             keyspaces: vec![KeyspaceRows {
                 name: "rows".to_owned(),
                 first_kind: 1,
@@ -161,7 +184,7 @@ pub(crate) mod tests {
                 lists: Vec::new(),
             }],
             objects: StoredObjects::default(),
-            damage: Vec::new(),
+            damage: FoundDamage::default(),
             sent: SentParts::default(),
         }
     }
@@ -172,9 +195,9 @@ pub(crate) mod tests {
         let text = serde_json::to_vec(&written).unwrap();
         assert_eq!(BackupManifest::parse(&text), Ok(written));
         assert!(BackupManifest::parse(b"{}").unwrap_err().contains("malformed"));
-        let later = String::from_utf8(text).unwrap().replace("\"format\":1", "\"format\":2");
+        let later = String::from_utf8(text).unwrap().replace("\"format\":2", "\"format\":3");
         let error = BackupManifest::parse(later.as_bytes()).unwrap_err();
-        assert!(error.contains("format=`2`, known=`1`"), "{error}");
+        assert!(error.contains("format=`3`, known=`2`"), "{error}");
     }
 
     #[test]

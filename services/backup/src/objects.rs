@@ -9,13 +9,13 @@ use futures::{StreamExt as _, stream};
 use object_store::{Error, ObjectMeta, ObjectStore, ObjectStoreExt as _, path::Path as ObjectPath};
 use trestle_command::errors::CliError;
 use trestle_objects::SourceObjects;
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
     ObjectAreaName, ObjectName,
     create::{BackupWriter, broken, send_lists},
-    lists::ObjectRef,
-    manifest::{Damage, StoredObjects},
+    lists::{Damage, ObjectRef},
+    manifest::StoredObjects,
+    names::{NameKey, PartName},
     spool::Spool,
 };
 
@@ -66,9 +66,9 @@ pub(crate) async fn copy(
         let reference = result.map(|(name, outcome)| match outcome {
             Ok(object) => {
                 stored.count += 1;
-                stored.bytes += object.0;
+                stored.bytes += object.bytes;
                 found.insert(name.area);
-                Some(ObjectRef::new(&name, object))
+                Some(object)
             }
             Err(reason) => {
                 let object = format!("{}/{}", area_name(name.area), name.path);
@@ -95,21 +95,21 @@ pub(crate) async fn copy(
     Ok(copied)
 }
 
-/// The length and the mark of an object that was copied, or why it cannot be read.
+/// An object that was copied, or why it cannot be read.
 async fn copy_one(
     writer: &BackupWriter,
     (store, spool): (&dyn ObjectStore, &Spool),
     name: &ObjectName,
-) -> Result<Result<(u64, u64), String>, CliError> {
+) -> Result<Result<ObjectRef, String>, CliError> {
     let path = ObjectPath::from(name.path.as_str());
     let found = match store.head(&path).await {
         Ok(found) => found,
         Err(error) => return unreadable(error, spool),
     };
-    let object = ObjectRef::new(name, (found.size, mark(&found)));
+    let parts = object_parts(&writer.names, name, &found);
     for (index, start) in pieces(found.size) {
-        let piece = piece_path(name, object.mark, index);
-        if writer.repository.has(&piece) {
+        let piece = parts.piece(index);
+        if writer.repository.has(piece) {
             continue;
         }
         let end = found.size.min(start + PIECE_BYTES);
@@ -121,15 +121,18 @@ async fn copy_one(
             return Ok(Err("it became shorter while it was read".to_owned()));
         }
         writer.throttle.count(read.len()).await;
-        writer.send(&piece, read.into(), LEVEL).await?;
+        writer.send(piece, read.into(), LEVEL).await?;
     }
-    Ok(Ok((object.bytes, object.mark)))
+    Ok(Ok(ObjectRef::new(name, found.size, parts)))
 }
 
-/// What distinguishes an object from another one of its name: its entity tag, else the time when it was written.
-fn mark(found: &ObjectMeta) -> u64 {
+/// What the names of the pieces of an object are derived from: its own, and what distinguishes it from another one of
+/// its name, which is its entity tag, else the time when it was written.
+fn object_parts(names: &NameKey, name: &ObjectName, found: &ObjectMeta) -> PartName {
     let time = || found.last_modified.to_rfc3339();
-    xxh3_64(found.e_tag.clone().unwrap_or_else(time).as_bytes())
+    let mark = found.e_tag.clone().unwrap_or_else(time);
+    let (area, path, size) = (area_name(name.area), &name.path, found.size);
+    names.of_content(format!("object\0{area}\0{path}\0{size}\0{mark}").as_bytes())
 }
 
 /// An object that is absent is damage, while the objects are held; a store that fails ends the backup, which can be
@@ -150,13 +153,6 @@ pub(crate) fn pieces(bytes: u64) -> impl Iterator<Item = (u64, u64)> {
     (0..bytes.div_ceil(PIECE_BYTES).max(1)).map(|index| (index, index * PIECE_BYTES))
 }
 
-/// The path of a piece.
-pub(crate) fn piece_path(name: &ObjectName, mark: u64, index: u64) -> String {
-    let (area, path) = (area_name(name.area), &name.path);
-    let folder = xxh3_64(path.as_bytes()) & 0xFF;
-    format!("objects/{area}/{folder:02x}/{path}-{mark:016x}-{index}")
-}
-
 pub(crate) fn area_name(area: ObjectAreaName) -> &'static str {
     match area {
         ObjectAreaName::Blobs => "blob",
@@ -174,16 +170,5 @@ mod tests {
         assert_eq!(pieces(0), [(0, 0)]);
         assert_eq!(pieces(PIECE_BYTES), [(0, 0)]);
         assert_eq!(pieces(PIECE_BYTES + 1), [(0, 0), (1, PIECE_BYTES)]);
-    }
-
-    #[test]
-    fn areas_are_apart_in_the_paths_of_pieces() {
-        let path = |area| piece_path(&ObjectName { area, path: "main/a".to_owned() }, 7, 3);
-        let (blob, log) = (path(ObjectAreaName::Blobs), path(ObjectAreaName::Logs));
-        assert!(
-            blob.starts_with("objects/blob/") && blob.ends_with("/main/a-0000000000000007-3"),
-            "{blob}"
-        );
-        assert_ne!(blob, log);
     }
 }

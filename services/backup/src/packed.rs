@@ -4,18 +4,21 @@
 //! TRB1 | codec u8 | length u64 | SHA-256 of the path, a zero byte, and the plain bytes | body
 //! ```
 //!
-//! Numbers are big-endian. The body is the plain bytes (codec 0) or a zstd frame of them (codec 1).
+//! An encrypted part is the encryption of that. Numbers are big-endian. The body is the plain bytes (codec 0) or a zstd
+//! frame of them (codec 1).
 //! A part in the place of another one is as wrong as a changed one.
 
 use ring::digest::{Context, Digest, SHA256};
+
+use crate::sealed::OVERHEAD_MAX;
 
 const MAGIC: &[u8; 4] = b"TRB1";
 const HEAD_BYTES: usize = 4 + 1 + 8 + 32;
 const RAW: u8 = 0;
 const ZSTD: u8 = 1;
 
-/// Most bytes of a stored part: one that does not compress is stored as it is.
-pub(crate) const STORED_BYTES_MAX: u64 = (PLAIN_BYTES_MAX + HEAD_BYTES) as u64;
+/// Most bytes of a stored part: one that does not compress is stored as it is, or encrypted.
+pub(crate) const STORED_BYTES_MAX: u64 = (PLAIN_BYTES_MAX + HEAD_BYTES + OVERHEAD_MAX) as u64;
 
 /// Most plain bytes: a run of rows may end with one of 8 MiB.
 pub(crate) const PLAIN_BYTES_MAX: usize = 13 * 1024 * 1024;

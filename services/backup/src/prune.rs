@@ -9,18 +9,13 @@ use trestle_command::{
     output::{Output, bytes, counted},
 };
 use trestle_kv::{Clock as _, SystemClock, Ticks};
-use xxhash_rust::xxh3::xxh3_128;
 
 use crate::{
     args::PruneArgs,
     create::broken,
-    lists::{ChunkRef, Listed, ObjectRef},
-    manifest::BackupManifest,
-    objects::{piece_path, pieces},
-    repository::{
-        CHUNKS, ENTRY_LASTS, OBJECTS, PRUNING, RUNNING, Repository, chunk_path, is_part,
-        manifest_path,
-    },
+    manifest::{BackupManifest, ListRef},
+    names::{PARTS, PartName},
+    repository::{ENTRY_LASTS, PRUNING, RUNNING, Repository, manifest_path},
     show, verify,
 };
 
@@ -30,7 +25,7 @@ pub(crate) async fn run(args: &PruneArgs, out: &mut Output) -> Result<(), CliErr
             "no rule keeps a backup: give --keep-last, --keep-for, or both".to_owned(),
         ));
     }
-    let repository = Repository::open(args.target.text()?).await?;
+    let repository = Repository::open(args.target.text()?, None).await?;
     let entry = match args.dry_run {
         true => None,
         false => {
@@ -76,11 +71,11 @@ async fn prune(
     }
     let dropped = dropped(&mut kept, args, SystemClock.now());
     let named = named(repository, &kept).await?;
-    let is_unnamed = |part: &ObjectMeta| is_part(&part.location) && !named.has(part);
-    let mut parts = Vec::new();
-    for prefix in [CHUNKS, OBJECTS] {
-        parts.extend(repository.list(prefix).await?.into_iter().filter(is_unnamed));
-    }
+    let is_unnamed = |part: &ObjectMeta| {
+        PartName::of_path(part.location.as_ref()).is_some_and(|name| !named.contains(&name.mark()))
+    };
+    let mut parts = repository.list(PARTS).await?;
+    parts.retain(is_unnamed);
     let pruned = Pruned {
         parts: parts.len() as u64,
         freed: parts.iter().map(|part| part.size).sum(),
@@ -116,10 +111,10 @@ fn dropped(
     now: Ticks,
 ) -> Vec<BackupManifest> {
     let last = usize::try_from(args.keep_last.unwrap_or(1)).unwrap_or(usize::MAX);
-    let mut newer = manifests.iter().filter(|manifest| manifest.damage.is_empty()).count();
+    let mut newer = manifests.iter().filter(|manifest| manifest.damage.count == 0).count();
     let is_dropped = |manifest: &mut BackupManifest| {
         let is_newest = newer <= last;
-        newer -= usize::from(manifest.damage.is_empty());
+        newer -= usize::from(manifest.damage.count == 0);
         // One of the future is not old.
         let age = Ticks::new(manifest.at).map_or(Duration::ZERO, |at| now.since(at));
         !is_newest && args.keep_for.is_none_or(|time| age > time)
@@ -127,50 +122,19 @@ fn dropped(
     manifests.extract_if(.., is_dropped).collect()
 }
 
-/// The hashes of the paths of the parts that backups name.
-#[derive(Default)]
-struct NamedParts(HashSet<u128>);
-
-impl NamedParts {
-    fn add(&mut self, path: &str) {
-        self.0.insert(xxh3_128(path.as_bytes()));
-    }
-
-    fn has(&self, part: &ObjectMeta) -> bool {
-        self.0.contains(&xxh3_128(part.location.as_ref().as_bytes()))
-    }
-}
-
+/// The names of the parts that backups have, by half of each.
 async fn named(
     repository: &Repository,
     manifests: &[BackupManifest],
-) -> Result<NamedParts, CliError> {
-    let mut named = NamedParts::default();
-    for manifest in manifests {
-        for name in manifest.keyspaces.iter().flat_map(|keyspace| &keyspace.lists) {
-            named.add(&chunk_path(name));
-            for chunk in list::<ChunkRef>(repository, name).await? {
-                named.add(&chunk_path(&chunk.name));
-            }
-        }
-        for name in &manifest.objects.lists {
-            named.add(&chunk_path(name));
-            for object in list::<ObjectRef>(repository, name).await? {
-                // What it names is not to be deleted.
-                let unknown = || std::io::Error::other("an object has an unknown area");
-                let name = object.name().ok_or_else(|| broken(&unknown()))?;
-                for (index, _) in pieces(object.bytes) {
-                    named.add(&piece_path(&name, object.mark, index));
-                }
-            }
-        }
+) -> Result<HashSet<u128>, CliError> {
+    let lists: HashSet<ListRef> = manifests.iter().flat_map(BackupManifest::lists).collect();
+    let mut named = HashSet::new();
+    for at in lists {
+        // One that cannot be read ends the command: what it names must not be deleted.
+        let names = verify::part_names(repository, at).await?.map_err(|bad| broken(&bad))?;
+        named.extend(names.into_iter().chain([at.list, at.parts]).map(|name| name.mark()));
     }
     Ok(named)
-}
-
-/// A list that cannot be read ends the command: what it names must not be deleted.
-async fn list<E: Listed>(repository: &Repository, name: &str) -> Result<Vec<E>, CliError> {
-    verify::list(repository, name).await?.map_err(|bad| broken(&bad))
 }
 
 #[cfg(test)]
@@ -178,7 +142,7 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
-    use crate::manifest::{self, tests::manifest};
+    use crate::manifest::tests::manifest;
 
     #[derive(clap::Parser)]
     struct Line {
@@ -218,9 +182,8 @@ mod tests {
     fn a_backup_with_damage_replaces_none_without() {
         let now = Ticks::from_unix(1_000_000_000, 0).unwrap();
         let mut manifests: Vec<_> = [30, 20, 10, 0].map(days_ago).into();
-        let damage = manifest::Damage { object: String::new(), reason: String::new() };
-        manifests[2].damage.push(damage.clone());
-        manifests[3].damage.push(damage);
+        manifests[2].damage.count = 1;
+        manifests[3].damage.count = 1;
         let dropped = dropped(&mut manifests, &args(&["--keep-last", "1"]), now);
         assert_eq!(dropped.iter().map(|it| it.id.as_str()).collect::<Vec<_>>(), ["070"]);
     }

@@ -1,10 +1,9 @@
 //! The place that the backups of one store are in.
 //!
 //! ```text
-//! trestle-backup                 the format and the store, JSON
+//! trestle-backup                 the format, the store, and the keys of encryption, JSON
 //! backups/ID.manifest            a backup; written last
-//! chunks/ab/NAME                 runs of rows, and lists
-//! objects/AREA/ab/PATH-N         pieces of the objects of the data directory
+//! parts/ab/NAME                  runs of rows, lists, and pieces of the objects of the data directory
 //! running/ID, pruning/ID         who works here
 //! ended/ID                       who does no longer, where deletes are refused
 //! ```
@@ -12,10 +11,12 @@
 //! Nothing is written twice, so the place may refuse to replace and to delete. Only `prune` deletes, and `running`
 //! entries are deleted by who wrote them, if that is permitted.
 
+mod entries;
+mod marker;
+
 use std::{
     collections::{BTreeSet, HashSet},
-    sync::Mutex,
-    time::Duration,
+    sync::{Arc, Mutex},
 };
 
 use bytes::Bytes;
@@ -23,46 +24,28 @@ use futures::TryStreamExt as _;
 use object_store::{
     Error, ObjectMeta, ObjectStoreExt as _, PutMode, PutOptions, PutPayload, path::Path,
 };
-use ring::digest::{SHA256, digest};
-use serde::{Deserialize, Serialize};
 use trestle_command::errors::CliError;
 use trestle_objects::CopyTarget;
-use xxhash_rust::xxh3::xxh3_128;
 
+pub(crate) use self::entries::{ENTRY_LASTS, PRUNING, RUNNING};
 use crate::{
     manifest::BackupManifest,
+    names::{PARTS, PartName},
     packed::{self, STORED_BYTES_MAX, UnreadablePart},
+    sealed::{self, Identities, SealError},
 };
 
-const MARKER: &str = "trestle-backup";
-const FORMAT: u32 = 1;
 const BACKUPS: &str = "backups";
-/// What is below it are chunks.
-pub(crate) const CHUNKS: &str = "chunks";
-/// What is below it are pieces of objects.
-pub(crate) const OBJECTS: &str = "objects";
 const SUFFIX: &str = ".manifest";
-/// Entries of who makes a backup.
-pub(crate) const RUNNING: &str = "running";
-/// Entries of who deletes.
-pub(crate) const PRUNING: &str = "pruning";
-/// Entries of who has ended, where the others cannot be deleted.
-const ENDED: &str = "ended";
-/// After this time an entry of either kind is that of a process that was killed: both stop long before.
-pub(crate) const ENTRY_LASTS: Duration = Duration::from_secs(24 * 60 * 60);
-
-#[derive(Serialize, Deserialize)]
-struct Marker {
-    format: u32,
-    store_id: String,
-}
 
 /// The place.
 pub(crate) struct Repository {
     target: CopyTarget,
     /// As it was given, for messages.
     pub(crate) text: String,
-    /// The hashes of the paths that are known to be there.
+    /// What opens encrypted parts.
+    keys: Option<Arc<Identities>>,
+    /// The names of the parts that are known to be there, by half of each.
     known: Mutex<HashSet<u128>>,
     /// The directories of what was written.
     written: Mutex<BTreeSet<String>>,
@@ -77,93 +60,25 @@ pub(crate) enum PartError {
     /// It is not what was written.
     #[error(transparent)]
     UnreadablePart(#[from] UnreadablePart),
+    /// It cannot be opened.
+    #[error(transparent)]
+    SealError(#[from] SealError),
+    /// It is encrypted, and there are no keys.
+    #[error("it is encrypted, give the file of its key by --decrypt")]
+    NoKey,
     /// The place cannot be read.
     #[error("{0}")]
     Store(Error),
 }
 
 impl Repository {
-    /// An existing place.
-    ///
-    /// # Errors
-    /// One that cannot be used, or has no backups.
-    pub(crate) async fn open(text: &str) -> Result<Self, CliError> {
-        let target = CopyTarget::open(text).map_err(|error| unusable(text, &error))?;
-        let repository = Self::of(target, text);
-        let is_one = matches!(repository.marker().await, Ok(Some(_)));
-        match is_one || !repository.backups().await?.is_empty() {
-            true => Ok(repository),
-            false => Err(CliError::Usage(format!(
-                "no backups are at this target, it has no file `{MARKER}`: target=`{text}`"
-            ))),
-        }
-    }
-
-    /// A place for the backups of this store, which is made where it is not there.
-    ///
-    /// # Errors
-    /// One that cannot be used, or that has the backups of another store.
-    pub(crate) async fn create(text: &str, store_id: &str) -> Result<Self, CliError> {
-        let target = CopyTarget::create(text).map_err(|error| unusable(text, &error))?;
-        let repository = Self::of(target, text);
-        if repository.marker().await?.is_none() {
-            repository.check_empty().await?;
-            let marker = Marker { format: FORMAT, store_id: store_id.to_owned() };
-            let marker = serde_json::json!(marker).to_string();
-            repository.put(MARKER, packed::pack(MARKER, marker.as_bytes(), 0)).await?;
-        }
-        match repository.marker().await? {
-            Some(marker) if marker.store_id == store_id => Ok(repository),
-            _ => Err(CliError::Usage(format!(
-                "the target has the backups of another data directory, use another path: target=`{text}`"
-            ))),
-        }
-    }
-
-    fn of(target: CopyTarget, text: &str) -> Self {
-        Self { target, text: text.to_owned(), known: Mutex::default(), written: Mutex::default() }
-    }
-
-    /// Rejects a place that has something of others where the parts of backups would be: they could not be
-    /// distinguished.
-    async fn check_empty(&self) -> Result<(), CliError> {
-        for prefix in [BACKUPS, CHUNKS, OBJECTS] {
-            let mut found = self.target.store.list(Some(&Path::from(prefix)));
-            if let Some(first) = found.try_next().await.map_err(|error| self.failed(&error))? {
-                let (text, found) = (&self.text, first.location);
-                return Err(CliError::Usage(format!(
-                    "the target has something else, use another path: target=`{text}`, found=`{found}`"
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    async fn marker(&self) -> Result<Option<Marker>, CliError> {
-        match self.read(MARKER).await {
-            Err(PartError::Missing) => Ok(None),
-            Err(PartError::Store(error)) => Err(self.failed(&error)),
-            Err(error) => Err(CliError::Usage(format!(
-                "the target is not one of this version: file=`{MARKER}`: {error}"
-            ))),
-            Ok(text) => match serde_json::from_slice::<Marker>(&text) {
-                Ok(marker) if marker.format == FORMAT => Ok(Some(marker)),
-                _ => Err(CliError::Usage(format!(
-                    "the target has another format: file=`{MARKER}`, known=`{FORMAT}`"
-                ))),
-            },
-        }
-    }
-
-    /// What is wrong with the file that marks the place. Its backups are readable without it.
-    ///
-    /// # Errors
-    /// The place cannot be read.
-    pub(crate) async fn marker_problem(&self) -> Result<Option<(&'static str, String)>, CliError> {
-        match self.read(MARKER).await {
-            Ok(_) => Ok(None),
-            Err(PartError::Store(error)) => Err(self.failed(&error)),
-            Err(error) => Ok(Some((MARKER, error.to_string()))),
+    fn of(target: CopyTarget, text: &str, keys: Option<Identities>) -> Self {
+        Self {
+            target,
+            text: text.to_owned(),
+            keys: keys.map(Arc::new),
+            known: Mutex::default(),
+            written: Mutex::default(),
         }
     }
 
@@ -172,24 +87,21 @@ impl Repository {
     /// # Errors
     /// The place cannot be read.
     pub(crate) async fn look(&self) -> Result<(), CliError> {
-        for prefix in [CHUNKS, OBJECTS] {
-            let mut found = self.target.store.list(Some(&Path::from(prefix)));
-            while let Some(part) = found.try_next().await.map_err(|error| self.failed(&error))? {
-                if part.size > 0 {
-                    self.note(part.location.as_ref());
-                }
+        let mut found = self.target.store.list(Some(&Path::from(PARTS)));
+        while let Some(part) = found.try_next().await.map_err(|error| self.failed(&error))? {
+            if part.size > 0 {
+                self.note(part.location.as_ref());
             }
         }
         Ok(())
     }
 
     /// Whether a part is known to be there.
-    pub(crate) fn has(&self, path: &str) -> bool {
-        let is_known = |known: &HashSet<u128>| known.contains(&xxh3_128(path.as_bytes()));
-        let has = self.known.lock().is_ok_and(|known| is_known(&known));
+    pub(crate) fn has(&self, name: PartName) -> bool {
+        let has = self.known.lock().is_ok_and(|known| known.contains(&name.mark()));
         if has {
             // Its name may not be durable: who wrote it may have been killed.
-            self.note_directory(path);
+            self.note_directory(&name.path());
         }
         has
     }
@@ -203,8 +115,8 @@ impl Repository {
     }
 
     fn note(&self, path: &str) {
-        if let Ok(mut known) = self.known.lock() {
-            known.insert(xxh3_128(path.as_bytes()));
+        if let (Ok(mut known), Some(name)) = (self.known.lock(), PartName::of_path(path)) {
+            known.insert(name.mark());
         }
     }
 
@@ -255,7 +167,34 @@ impl Repository {
     /// Every kind of [`PartError`].
     pub(crate) async fn read(&self, path: &str) -> Result<Vec<u8>, PartError> {
         let stored = self.get(path).await.map_err(PartError::Store)?.ok_or(PartError::Missing)?;
-        Ok(packed::unpack(path, &stored)?)
+        let (owned, keys) = (path.to_owned(), self.keys.clone());
+        let opened = move || {
+            if !sealed::is_sealed(&stored) {
+                return Ok(packed::unpack(&owned, &stored)?);
+            }
+            let packed = keys.ok_or(PartError::NoKey)?.open(&stored)?;
+            Ok(packed::unpack(&owned, &packed)?)
+        };
+        // Megabytes of it, so that parts are opened beside each other.
+        let opened = tokio::task::spawn_blocking(opened).await;
+        opened.map_err(|error| PartError::Store(Error::JoinError { source: error })).flatten()
+    }
+
+    /// Whether the keys open a backup.
+    ///
+    /// # Errors
+    /// A backup that is encrypted for others.
+    pub(crate) fn check_keys(&self, manifest: &BackupManifest) -> Result<(), CliError> {
+        let (recipients, id) = (&manifest.recipients, &manifest.id);
+        let rule = match &self.keys {
+            _ if recipients.is_empty() => return Ok(()),
+            Some(keys) if keys.include(recipients) => return Ok(()),
+            Some(_) => "is encrypted for other keys than those of --decrypt",
+            None => "is encrypted, give the file of its key by --decrypt",
+        };
+        let recipients: Vec<_> = recipients.iter().map(String::as_str).collect();
+        let recipients = recipients.join(" ");
+        Err(CliError::Usage(format!("the backup {rule}: id=`{id}`, keys=`{recipients}`")))
     }
 
     /// Makes all that was written durable.
@@ -330,63 +269,6 @@ impl Repository {
         }
     }
 
-    /// Registers who works here, unless one of the other kind does. By the clock of the place alone.
-    ///
-    /// # Errors
-    /// One of the other kind works here.
-    pub(crate) async fn enter(&self, kind: &str, other: &str, id: &str) -> Result<Path, CliError> {
-        let path = format!("{kind}/{id}");
-        self.put(&path, id.as_bytes().to_vec()).await?;
-        let location = Path::from(path);
-        let own = self.target.store.head(&location).await.map_err(|error| self.failed(&error))?;
-        let ended = self.list(ENDED).await?;
-        let is_ended = |entry: &ObjectMeta| {
-            ended.iter().any(|it| it.location.filename() == entry.location.filename())
-        };
-        let lasts = i64::try_from(ENTRY_LASTS.as_secs()).unwrap_or(i64::MAX);
-        for entry in self.list(other).await? {
-            let age = own.last_modified.signed_duration_since(entry.last_modified).num_seconds();
-            if age < lasts && !is_ended(&entry) {
-                self.leave(&location).await?;
-                let (text, entry) = (&self.text, entry.location);
-                return Err(CliError::Source {
-                    text: format!(
-                        "the target is in use, try again later: target=`{text}`, entry=`{entry}`"
-                    ),
-                    busy: true,
-                });
-            }
-        }
-        Ok(location)
-    }
-
-    /// Removes an entry. Where the place refuses deletes, another one marks that it has ended.
-    ///
-    /// # Errors
-    /// The place refuses that too.
-    pub(crate) async fn leave(&self, entry: &Path) -> Result<(), CliError> {
-        if self.delete(entry).await.is_ok() {
-            return Ok(());
-        }
-        let id = entry.filename().unwrap_or_default();
-        self.put(&format!("{ENDED}/{id}"), id.as_bytes().to_vec()).await
-    }
-
-    /// Deletes the entries of who has ended.
-    ///
-    /// # Errors
-    /// The place.
-    pub(crate) async fn forget_ended(&self) -> Result<(), CliError> {
-        for ended in self.list(ENDED).await? {
-            let id = ended.location.filename().unwrap_or_default();
-            for kind in [RUNNING, PRUNING] {
-                self.delete(&Path::from(format!("{kind}/{id}"))).await?;
-            }
-            self.delete(&ended.location).await?;
-        }
-        Ok(())
-    }
-
     /// The error of a command for one of the place.
     pub(crate) fn failed(&self, error: &Error) -> CliError {
         let busy = !matches!(
@@ -399,10 +281,6 @@ impl Repository {
     }
 }
 
-fn unusable(text: &str, error: &str) -> CliError {
-    CliError::Usage(format!("the target cannot be used: target=`{text}`: {error}"))
-}
-
 /// The path of a manifest.
 pub(crate) fn manifest_path(id: &str) -> String {
     format!("{BACKUPS}/{id}{SUFFIX}")
@@ -410,82 +288,4 @@ pub(crate) fn manifest_path(id: &str) -> String {
 
 fn backup_of(path: &Path) -> Option<String> {
     path.filename()?.strip_suffix(SUFFIX).map(str::to_owned)
-}
-
-/// The path of a chunk.
-pub(crate) fn chunk_path(name: &str) -> String {
-    format!("chunks/{}/{name}", name.get(..2).unwrap_or("00"))
-}
-
-/// Whether a path is one that a part of a backup has.
-pub(crate) fn is_part(path: &Path) -> bool {
-    let is_hex = |text: &str, length: usize| {
-        text.len() == length && text.bytes().all(|it| it.is_ascii_hexdigit())
-    };
-    match path.as_ref().split('/').collect::<Vec<_>>().as_slice() {
-        [CHUNKS, folder, name] => is_hex(folder, 2) && is_hex(name, 64),
-        [OBJECTS, "blob" | "log", folder, _, ..] => {
-            let name = path.filename().unwrap_or_default();
-            let mut ends = name.rsplitn(3, '-');
-            let (index, mark) = (ends.next().unwrap_or_default(), ends.next().unwrap_or_default());
-            is_hex(folder, 2) && is_hex(mark, 16) && index.parse::<u64>().is_ok()
-        }
-        _ => false,
-    }
-}
-
-/// The name of a chunk: the SHA-256 of what it contains.
-pub(crate) fn chunk_name(plain: &[u8]) -> String {
-    digest(&SHA256, plain).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_parts_of_backups_look_like_them() {
-        let name = chunk_name(b"x");
-        let is_part = |path: &str| is_part(&Path::from(path));
-        assert!(is_part(&chunk_path(&name)));
-        assert!(is_part("objects/blob/0a/00-01-00000000000000ff-0"));
-        assert!(is_part("objects/log/0a/main/app/1.parquet-00000000000000ff-12"));
-        for other in ["objects/keep.txt", "chunks/foreign", "chunks/ab/cd", "backups/a.manifest"] {
-            assert!(!is_part(other), "{other}");
-        }
-    }
-
-    async fn repository(folder: &std::path::Path) -> Repository {
-        Repository::create(folder.to_str().unwrap(), "id").await.unwrap()
-    }
-
-    #[tokio::test]
-    async fn backups_and_prunes_exclude_each_other_until_they_end() {
-        let folder = tempfile::tempdir().unwrap();
-        let place = repository(folder.path()).await;
-        let first = place.enter(RUNNING, PRUNING, "a").await.unwrap();
-        place.enter(RUNNING, PRUNING, "b").await.unwrap();
-        let busy = place.enter(PRUNING, RUNNING, "c").await.unwrap_err().to_string();
-        assert!(busy.contains("is in use"), "{busy}");
-        place.leave(&first).await.unwrap();
-        assert!(place.enter(PRUNING, RUNNING, "d").await.is_err(), "`b` is at work");
-        // As where deletes are refused.
-        place.put("ended/b", b"b".to_vec()).await.unwrap();
-        let prune = place.enter(PRUNING, RUNNING, "e").await.unwrap();
-        assert!(place.enter(RUNNING, PRUNING, "f").await.is_err());
-        place.leave(&prune).await.unwrap();
-        place.forget_ended().await.unwrap();
-        assert!(place.list(RUNNING).await.unwrap().is_empty());
-        place.enter(RUNNING, PRUNING, "f").await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn a_place_of_something_else_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("objects")).unwrap();
-        std::fs::write(folder.path().join("objects/keep.txt"), "x").unwrap();
-        let refused = Repository::create(folder.path().to_str().unwrap(), "id").await;
-        let error = refused.err().unwrap().to_string();
-        assert!(error.contains("has something else") && error.contains("keep.txt"), "{error}");
-    }
 }

@@ -48,9 +48,10 @@ pub(crate) async fn run(
         objects.map_err(|rule| CliError::Usage(format!("--blob-url: {rule}")))?;
     let store = DataDirectory { path: args.data_dir.clone(), rules };
     let text = args.backup.target.text()?;
-    let repository = Repository::open(text).await?;
+    let repository = Repository::open(text, args.key.read()?).await?;
     let id = repository.id(args.backup.id.as_deref()).await?;
     let manifest = show::read(&repository, &id).await?;
+    repository.check_keys(&manifest)?;
     manifest.check_keyspaces(&store.rules.keyspaces).map_err(CliError::Usage)?;
     let _lock = begin(&store.path, store.rules.engine_dir)?;
     let bar = out.progress(None, 0);
@@ -77,15 +78,15 @@ pub(crate) async fn run(
         "data_dir": directory,
         "rows": manifest.rows(),
         "objects": manifest.objects.count,
-        "damage": manifest.damage,
+        "damaged": manifest.damage.count,
     });
     out.either(&human, &record)?;
-    match manifest.damage.len() {
+    match manifest.damage.count {
         0 => Ok(()),
         found => {
             out.note(&format!(
                 "the backup lacks what could not be read when it was made: {}; see `trestle backup show`",
-                counted(found as u64, "object")
+                counted(found, "object")
             ));
             Err(CliError::Rejected)
         }
@@ -227,9 +228,9 @@ impl Restore<'_> {
         sender: &mpsc::Sender<Vec<Entry>>,
     ) -> Result<u64, CliError> {
         let mut rows = 0;
-        for name in &keyspace.lists {
+        for at in &keyspace.lists {
             let chunks: Vec<ChunkRef> =
-                verify::list(self.repository, name).await?.map_err(RestoreError::Part)?;
+                verify::list(self.repository, at.list).await?.map_err(RestoreError::Part)?;
             let read = stream::iter(chunks).map(|chunk| async move {
                 let read = verify::chunk(self.repository, &chunk).await?;
                 Ok::<_, CliError>(read.map_err(RestoreError::Part)?)
@@ -249,9 +250,9 @@ impl Restore<'_> {
     async fn objects(&self, url: Option<&ObjectsUrl>) -> Result<(), CliError> {
         let storage = ObjectStorage::open(&self.store.path, url, None).await;
         let storage = storage.map_err(|error| broken(&error))?;
-        for name in &self.manifest.objects.lists {
+        for at in &self.manifest.objects.lists {
             let objects: Vec<ObjectRef> =
-                verify::list(self.repository, name).await?.map_err(RestoreError::Part)?;
+                verify::list(self.repository, at.list).await?.map_err(RestoreError::Part)?;
             let put = stream::iter(objects).map(|object| self.object(&storage, object));
             let () = put.buffer_unordered(AT_ONCE).try_collect().await?;
         }

@@ -18,6 +18,8 @@ const BYTES_MIN: usize = 256 * 1024;
 const BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Beyond the least, a run is so long on average.
 const BYTES_MEAN: u64 = 768 * 1024;
+/// What a row has beside its value, about.
+const SUFFIX_BYTES: usize = 16;
 
 /// Some rows, in the order of their keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +51,6 @@ impl RowChunker {
 
     /// Adds a row behind those before. Returns the run that ends with it.
     pub(crate) fn push(&mut self, key: &Bytes, value: &[u8]) -> Option<ChunkedRows> {
-        let before = self.bytes.len();
         if self.rows == 0 {
             self.bytes.push(VERSION);
             self.first = key.clone();
@@ -66,8 +67,7 @@ impl RowChunker {
         self.bytes.extend_from_slice(value);
         self.last = key.clone();
         self.rows += 1;
-        let row = self.bytes.len() - before;
-        self.ends(key, row).then(|| self.cut())
+        self.ends(key, value).then(|| self.cut())
     }
 
     /// The last run, if any rows are left.
@@ -75,11 +75,11 @@ impl RowChunker {
         (self.rows > 0).then(|| self.cut())
     }
 
-    /// By the key and the size of the row alone, beyond the bounds: the chance grows with the size, so that runs of
-    /// large and of small rows have the same length.
-    fn ends(&self, key: &[u8], row: usize) -> bool {
+    /// By the row alone, beyond the bounds, and not by how much its key has in common with the one before: the chance
+    /// grows with the size, so that runs of large and of small rows have about the same length.
+    fn ends(&self, key: &[u8], value: &[u8]) -> bool {
         let chance = u64::MAX / BYTES_MEAN;
-        let row = u64::try_from(row).unwrap_or(u64::MAX);
+        let row = u64::try_from(value.len() + SUFFIX_BYTES).unwrap_or(u64::MAX);
         self.bytes.len() >= BYTES_MAX
             || (self.bytes.len() >= BYTES_MIN && xxh3_64(key) < chance.saturating_mul(row))
     }

@@ -4,10 +4,12 @@ use serde_json::{Value, json};
 use trestle_command::{errors::CliError, output::Output};
 
 use crate::{
-    args::{ListArgs, ShowArgs},
-    create::show_json,
+    args::{DetailArgs, ListArgs},
+    create::{broken, show_json, with_damage},
+    lists::Damage,
     manifest::BackupManifest,
     repository::Repository,
+    verify,
 };
 
 /// What a list of backups shows.
@@ -15,7 +17,7 @@ const COLUMNS: [&str; 6] = ["id", "instant", "rows", "objects", "sent_bytes", "s
 
 pub(crate) async fn list(args: &ListArgs, out: &mut Output) -> Result<(), CliError> {
     let text = args.target.text()?;
-    let repository = Repository::open(text).await?;
+    let repository = Repository::open(text, None).await?;
     let ids = repository.backups().await?;
     let mut records = Vec::with_capacity(ids.len());
     for id in &ids {
@@ -30,7 +32,7 @@ fn record(id: &str, manifest: Result<BackupManifest, String>, target: &str) -> V
     match manifest {
         Ok(manifest) => {
             let mut record = show_json(&manifest, target);
-            let state = match manifest.damage.is_empty() {
+            let state = match manifest.damage.count == 0 {
                 true => "complete",
                 false => "with damage",
             };
@@ -43,12 +45,31 @@ fn record(id: &str, manifest: Result<BackupManifest, String>, target: &str) -> V
     }
 }
 
-pub(crate) async fn show(args: &ShowArgs, out: &mut Output) -> Result<(), CliError> {
-    let text = args.target.text()?;
-    let repository = Repository::open(text).await?;
-    let id = repository.id(args.id.as_deref()).await?;
+pub(crate) async fn show(args: &DetailArgs, out: &mut Output) -> Result<(), CliError> {
+    let text = args.backup.target.text()?;
+    let repository = Repository::open(text, args.key.read()?).await?;
+    let id = repository.id(args.backup.id.as_deref()).await?;
     let manifest = read(&repository, &id).await?;
-    out.record(["BACKUP", ""], &show_json(&manifest, text))
+    let shown = show_json(&manifest, text);
+    // What is damaged is encrypted with the rest, and the rest is shown without a key.
+    let shown = match args.key.is_given() || manifest.recipients.is_empty() {
+        true => with_damage(shown, &damage(&repository, &manifest).await?),
+        false => shown,
+    };
+    out.record(["BACKUP", ""], &shown)
+}
+
+async fn damage(
+    repository: &Repository,
+    manifest: &BackupManifest,
+) -> Result<Vec<Damage>, CliError> {
+    repository.check_keys(manifest)?;
+    let mut damage = Vec::new();
+    for at in &manifest.damage.lists {
+        let list = verify::list(repository, at.list).await?;
+        damage.extend(list.map_err(|bad| broken(&bad))?);
+    }
+    Ok(damage)
 }
 
 /// A manifest, for a command that cannot do without.

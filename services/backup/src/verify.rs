@@ -9,15 +9,17 @@ use trestle_kv::Entry;
 
 use crate::{
     args::VerifyArgs,
-    lists::{self, ChunkRef, Listed, ObjectRef},
-    manifest::{BackupManifest, KeyspaceRows},
-    objects::{piece_path, pieces},
-    repository::{PartError, Repository, chunk_path},
+    lists::{self, ChunkRef, Damage, Listed, ObjectRef},
+    manifest::{BackupManifest, KeyspaceRows, ListRef},
+    names::PartName,
+    objects::pieces,
+    repository::{PartError, Repository, manifest_path},
     rows,
 };
 
 /// Parts that are read at a time; each is a few megabytes, twice.
 pub(crate) const AT_ONCE: usize = 4;
+const UNKNOWN: &str = "it has an unknown area, an impossible length, or no name";
 /// What a report on a part shows.
 const COLUMNS: [&str; 3] = ["backup", "part", "reason"];
 
@@ -52,12 +54,24 @@ pub(crate) async fn part(
 /// The entries of a list.
 pub(crate) async fn list<E: Listed>(
     repository: &Repository,
-    name: &str,
+    name: PartName,
 ) -> Result<Result<Vec<E>, BadPart>, CliError> {
-    let path = chunk_path(name);
+    let path = name.path();
     let read = part(repository, &path).await?;
     Ok(read.and_then(|plain| {
         lists::entries(&plain).ok_or_else(|| BadPart::new(&path, &"it is no list"))
+    }))
+}
+
+/// The names beside a list, which need no key.
+pub(crate) async fn part_names(
+    repository: &Repository,
+    list: ListRef,
+) -> Result<Result<Vec<PartName>, BadPart>, CliError> {
+    let path = list.parts.path();
+    let read = part(repository, &path).await?;
+    Ok(read.and_then(|plain| {
+        lists::part_names(&plain).ok_or_else(|| BadPart::new(&path, &"it has no names of parts"))
     }))
 }
 
@@ -66,7 +80,10 @@ pub(crate) async fn chunk(
     repository: &Repository,
     chunk: &ChunkRef,
 ) -> Result<Result<Vec<Entry>, BadPart>, CliError> {
-    let path = chunk_path(&chunk.name);
+    let Some(name) = PartName::from_bytes(&chunk.name) else {
+        return Ok(Err(BadPart::new("a chunk", &"its list has no name of it")));
+    };
+    let path = name.path();
     let read = part(repository, &path).await?;
     Ok(read.and_then(|plain| {
         let rows = rows::decode(&plain).map(|row| row.map(|(key, value)| Entry { key, value }));
@@ -86,10 +103,11 @@ pub(crate) async fn piece(
     object: &ObjectRef,
     (index, start): (u64, u64),
 ) -> Result<Result<Vec<u8>, BadPart>, CliError> {
-    let Some(name) = object.name() else {
-        return Ok(Err(BadPart::new(&object.path, &"it has an unknown area, or length")));
+    let parts = object.name().and(PartName::from_bytes(&object.parts));
+    let Some(parts) = parts else {
+        return Ok(Err(BadPart::new(&object.path, &UNKNOWN)));
     };
-    let path = piece_path(&name, object.mark, index);
+    let path = parts.piece(index).path();
     let expected = (object.bytes - start).min(crate::objects::PIECE_BYTES);
     let read = part(repository, &path).await?;
     Ok(read.and_then(|plain| match plain.len() as u64 == expected {
@@ -100,7 +118,7 @@ pub(crate) async fn piece(
 
 pub(crate) async fn run(args: &VerifyArgs, out: &mut Output) -> Result<(), CliError> {
     let text = args.backup.target.text()?;
-    let repository = Repository::open(text).await?;
+    let repository = Repository::open(text, args.key.read()?).await?;
     let ids = match args.all {
         true => repository.backups().await?,
         false => vec![repository.id(args.backup.id.as_deref()).await?],
@@ -116,10 +134,11 @@ pub(crate) async fn run(args: &VerifyArgs, out: &mut Output) -> Result<(), CliEr
         bar.set_message(id.clone());
         let found = run.bad.len();
         match repository.manifest(id).await {
-            Ok(manifest) => run.backup(&manifest).await?,
-            Err(reason) => {
-                run.bad.push(BadPart::new(&crate::repository::manifest_path(id), &reason));
+            Ok(manifest) => {
+                repository.check_keys(&manifest)?;
+                run.backup(&manifest).await?;
             }
+            Err(reason) => run.bad.push(BadPart::new(&manifest_path(id), &reason)),
         }
         let records: Vec<Value> = run
             .bad
@@ -145,7 +164,7 @@ pub(crate) async fn run(args: &VerifyArgs, out: &mut Output) -> Result<(), CliEr
 struct Verification<'a> {
     repository: &'a Repository,
     /// Parts that were read, of every backup so far.
-    verified: HashSet<String>,
+    verified: HashSet<PartName>,
     bad: Vec<BadPart>,
 }
 
@@ -157,8 +176,8 @@ impl Verification<'_> {
             }
         }
         let (mut count, mut bytes) = (0, 0_u64);
-        for name in &manifest.objects.lists {
-            let objects: Vec<ObjectRef> = self.list(name).await?;
+        for list in &manifest.objects.lists {
+            let objects: Vec<ObjectRef> = self.list(*list).await?;
             count += objects.len() as u64;
             bytes = objects.iter().fold(bytes, |sum, object| sum.saturating_add(object.bytes));
             self.objects(objects).await?;
@@ -167,40 +186,53 @@ impl Verification<'_> {
         if (count, bytes) != (expected.count, expected.bytes) {
             self.differs(manifest, "its lists have other objects than it counts");
         }
+        for list in &manifest.damage.lists {
+            let _: Vec<Damage> = self.list(*list).await?;
+        }
         Ok(())
     }
 
     fn differs(&mut self, manifest: &BackupManifest, reason: &str) {
-        let path = crate::repository::manifest_path(&manifest.id);
-        self.bad.push(BadPart::new(&path, &reason));
+        self.bad.push(BadPart::new(&manifest_path(&manifest.id), &reason));
     }
 
-    async fn list<E: Listed>(&mut self, name: &str) -> Result<Vec<E>, CliError> {
-        self.verified.insert(chunk_path(name));
-        match list(self.repository, name).await? {
-            Ok(entries) => Ok(entries),
-            Err(bad) => {
-                self.bad.push(bad);
-                Ok(Vec::new())
-            }
+    fn note<T>(&mut self, read: Result<T, BadPart>) -> Option<T> {
+        read.map_err(|bad| self.bad.push(bad)).ok()
+    }
+
+    /// The entries of a list. The names beside it must be those of the parts of its entries: `prune` keeps no others.
+    async fn list<E: Listed>(&mut self, at: ListRef) -> Result<Vec<E>, CliError> {
+        self.verified.extend([at.list, at.parts]);
+        let names = part_names(self.repository, at).await?;
+        let names = self.note(names);
+        let entries = list::<E>(self.repository, at.list).await?;
+        let Some(entries) = self.note(entries) else { return Ok(Vec::new()) };
+        let expected = entries.iter().flat_map(|it| it.parts().unwrap_or_default());
+        if names.is_some_and(|names| !expected.eq(names)) {
+            self.bad.push(BadPart::new(&at.parts.path(), &"it has other names than its list"));
         }
+        Ok(entries)
     }
 
     /// Its rows, by its lists.
     async fn keyspace(&mut self, keyspace: &KeyspaceRows) -> Result<u64, CliError> {
         let (mut last, mut rows) = (None, 0_u64);
-        for name in &keyspace.lists {
-            let chunks: Vec<ChunkRef> = self.list(name).await?;
+        for list in &keyspace.lists {
+            let chunks: Vec<ChunkRef> = self.list(*list).await?;
             for chunk in &chunks {
                 if last.as_ref().is_some_and(|last| *last >= chunk.first) {
-                    self.bad.push(BadPart::new(&chunk_path(name), &"its chunks are not in order"));
+                    let path = list.list.path();
+                    self.bad.push(BadPart::new(&path, &"its chunks are not in order"));
                 }
                 last = Some(chunk.last.clone());
                 rows = rows.saturating_add(chunk.rows);
             }
-            let unread = chunks.into_iter().filter(|it| self.verified.insert(chunk_path(&it.name)));
+            let is_new = |chunk: &ChunkRef| {
+                PartName::from_bytes(&chunk.name).is_none_or(|name| self.verified.insert(name))
+            };
+            let unread: Vec<_> = chunks.into_iter().filter(is_new).collect();
             let repository = self.repository;
-            let read = stream::iter(unread.collect::<Vec<ChunkRef>>())
+            let read = stream::iter(unread)
                 .map(|it| async move { chunk(repository, &it).await.map(Result::err) });
             let bad: Vec<_> = read.buffered(AT_ONCE).try_collect().await?;
             self.bad.extend(bad.into_iter().flatten());
@@ -211,13 +243,13 @@ impl Verification<'_> {
     async fn objects(&mut self, objects: Vec<ObjectRef>) -> Result<(), CliError> {
         let mut unread = Vec::new();
         for object in objects {
-            let Some(name) = object.name() else {
-                self.bad.push(BadPart::new(&object.path, &"it has an unknown area, or length"));
+            let Some(names) = object.name().and_then(|_| object.parts()) else {
+                self.bad.push(BadPart::new(&object.path, &UNKNOWN));
                 continue;
             };
-            for (index, start) in pieces(object.bytes) {
-                if self.verified.insert(piece_path(&name, object.mark, index)) {
-                    unread.push((object.clone(), (index, start)));
+            for (name, at) in names.into_iter().zip(pieces(object.bytes)) {
+                if self.verified.insert(name) {
+                    unread.push((object.clone(), at));
                 }
             }
         }

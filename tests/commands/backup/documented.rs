@@ -8,7 +8,7 @@ fn the_drill_of_the_page_works() {
     let page = fs::read_to_string(page).unwrap();
     let blocks: Vec<_> =
         page.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-    assert_eq!(blocks.len(), 2);
+    assert_eq!(blocks.len(), 3);
     let backups = Backups::new();
     let server = backups.serve("data");
     // The name in the page, with the binary and the server of this test.

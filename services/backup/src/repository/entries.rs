@@ -1,0 +1,105 @@
+//! Entries of who works at a target: backups and prunes exclude each other.
+
+use std::time::Duration;
+
+use object_store::{ObjectMeta, ObjectStoreExt as _, path::Path};
+use trestle_command::errors::CliError;
+
+use super::Repository;
+
+/// Entries of who makes a backup.
+pub(crate) const RUNNING: &str = "running";
+/// Entries of who deletes.
+pub(crate) const PRUNING: &str = "pruning";
+/// Entries of who has ended, where the others cannot be deleted.
+const ENDED: &str = "ended";
+/// After this time an entry of either kind is that of a process that was killed: both stop long before.
+pub(crate) const ENTRY_LASTS: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Repository {
+    /// Registers who works here, unless one of the other kind does. By the clock of the place alone.
+    ///
+    /// # Errors
+    /// One of the other kind works here.
+    pub(crate) async fn enter(&self, kind: &str, other: &str, id: &str) -> Result<Path, CliError> {
+        let path = format!("{kind}/{id}");
+        self.put(&path, id.as_bytes().to_vec()).await?;
+        let location = Path::from(path);
+        let own = self.target.store.head(&location).await.map_err(|error| self.failed(&error))?;
+        let ended = self.list(ENDED).await?;
+        let is_ended = |entry: &ObjectMeta| {
+            ended.iter().any(|it| it.location.filename() == entry.location.filename())
+        };
+        let lasts = i64::try_from(ENTRY_LASTS.as_secs()).unwrap_or(i64::MAX);
+        for entry in self.list(other).await? {
+            let age = own.last_modified.signed_duration_since(entry.last_modified).num_seconds();
+            if age < lasts && !is_ended(&entry) {
+                self.leave(&location).await?;
+                let (text, entry) = (&self.text, entry.location);
+                return Err(CliError::Source {
+                    text: format!(
+                        "the target is in use, try again later: target=`{text}`, entry=`{entry}`"
+                    ),
+                    busy: true,
+                });
+            }
+        }
+        Ok(location)
+    }
+
+    /// Removes an entry. Where the place refuses deletes, another one marks that it has ended.
+    ///
+    /// # Errors
+    /// The place refuses that too.
+    pub(crate) async fn leave(&self, entry: &Path) -> Result<(), CliError> {
+        if self.delete(entry).await.is_ok() {
+            return Ok(());
+        }
+        let id = entry.filename().unwrap_or_default();
+        self.put(&format!("{ENDED}/{id}"), id.as_bytes().to_vec()).await
+    }
+
+    /// Deletes the entries of who has ended.
+    ///
+    /// # Errors
+    /// The place.
+    pub(crate) async fn forget_ended(&self) -> Result<(), CliError> {
+        for ended in self.list(ENDED).await? {
+            let id = ended.location.filename().unwrap_or_default();
+            for kind in [RUNNING, PRUNING] {
+                self.delete(&Path::from(format!("{kind}/{id}"))).await?;
+            }
+            self.delete(&ended.location).await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn repository(folder: &std::path::Path) -> Repository {
+        Repository::create(folder.to_str().unwrap(), "id", None).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn backups_and_prunes_exclude_each_other_until_they_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = repository(folder.path()).await;
+        let first = place.enter(RUNNING, PRUNING, "a").await.unwrap();
+        place.enter(RUNNING, PRUNING, "b").await.unwrap();
+        let busy = place.enter(PRUNING, RUNNING, "c").await.unwrap_err().to_string();
+        assert!(busy.contains("is in use"), "{busy}");
+        place.leave(&first).await.unwrap();
+        assert!(place.enter(PRUNING, RUNNING, "d").await.is_err(), "`b` is at work");
+        // As where deletes are refused.
+        place.put("ended/b", b"b".to_vec()).await.unwrap();
+        let prune = place.enter(PRUNING, RUNNING, "e").await.unwrap();
+        assert!(place.enter(RUNNING, PRUNING, "f").await.is_err());
+        place.leave(&prune).await.unwrap();
+        place.forget_ended().await.unwrap();
+        assert!(place.list(RUNNING).await.unwrap().is_empty());
+        place.enter(RUNNING, PRUNING, "f").await.unwrap();
+    }
+}

@@ -1,0 +1,145 @@
+//! The file that marks a place as one of backups, and names the store and the keys that they are of.
+
+use std::collections::BTreeSet;
+
+use futures::TryStreamExt as _;
+use object_store::path::Path;
+use serde::{Deserialize, Serialize};
+use trestle_command::errors::CliError;
+use trestle_objects::CopyTarget;
+
+use super::{BACKUPS, PartError, Repository};
+use crate::{
+    names::PARTS,
+    packed,
+    sealed::{Identities, Recipients},
+};
+
+const MARKER: &str = "trestle-backup";
+const FORMAT: u32 = 2;
+
+#[derive(Serialize, Deserialize)]
+struct Marker {
+    format: u32,
+    store_id: String,
+    /// The public keys that its backups are encrypted for; none: they are not.
+    recipients: BTreeSet<String>,
+}
+
+impl Repository {
+    /// An existing place, whose encrypted parts these keys open.
+    ///
+    /// # Errors
+    /// One that cannot be used, or has no backups.
+    pub(crate) async fn open(text: &str, keys: Option<Identities>) -> Result<Self, CliError> {
+        let target = CopyTarget::open(text).map_err(|error| unusable(text, &error))?;
+        let repository = Self::of(target, text, keys);
+        let is_one = matches!(repository.marker().await, Ok(Some(_)));
+        match is_one || !repository.backups().await?.is_empty() {
+            true => Ok(repository),
+            false => Err(CliError::Usage(format!(
+                "no backups are at this target, it has no file `{MARKER}`: target=`{text}`"
+            ))),
+        }
+    }
+
+    /// A place for the backups of this store, which is made where it is not there.
+    ///
+    /// # Errors
+    /// One that cannot be used, or that has the backups of another store, or backups for other keys: parts that are
+    /// there are not sent again, and so could not be read by all the keys.
+    pub(crate) async fn create(
+        text: &str,
+        store_id: &str,
+        recipients: Option<&Recipients>,
+    ) -> Result<Self, CliError> {
+        let target = CopyTarget::create(text).map_err(|error| unusable(text, &error))?;
+        let repository = Self::of(target, text, None);
+        let recipients = recipients.map(Recipients::texts).unwrap_or_default();
+        if repository.marker().await?.is_none() {
+            repository.check_empty().await?;
+            let (store_id, recipients) = (store_id.to_owned(), recipients.clone());
+            let marker = serde_json::json!(Marker { format: FORMAT, store_id, recipients });
+            let marker = packed::pack(MARKER, marker.to_string().as_bytes(), 0);
+            repository.put(MARKER, marker).await?;
+        }
+        let usage = |rule: &str| {
+            Err(CliError::Usage(format!(
+                "the target has {rule}, use another path: target=`{text}`"
+            )))
+        };
+        match repository.marker().await? {
+            Some(marker) if marker.store_id != store_id => {
+                usage("the backups of another data directory")
+            }
+            Some(marker) if marker.recipients == recipients => Ok(repository),
+            Some(marker) if marker.recipients.is_empty() => usage("backups that are not encrypted"),
+            Some(_) if recipients.is_empty() => {
+                usage("encrypted backups, name their keys by --encrypt, or")
+            }
+            _ => usage("backups that are encrypted for other keys"),
+        }
+    }
+
+    /// Rejects a place that has something of others where the parts of backups would be: they could not be
+    /// distinguished.
+    async fn check_empty(&self) -> Result<(), CliError> {
+        for prefix in [BACKUPS, PARTS] {
+            let mut found = self.target.store.list(Some(&Path::from(prefix)));
+            if let Some(first) = found.try_next().await.map_err(|error| self.failed(&error))? {
+                let (text, found) = (&self.text, first.location);
+                return Err(CliError::Usage(format!(
+                    "the target has something else, use another path: target=`{text}`, found=`{found}`"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    async fn marker(&self) -> Result<Option<Marker>, CliError> {
+        match self.read(MARKER).await {
+            Err(PartError::Missing) => Ok(None),
+            Err(PartError::Store(error)) => Err(self.failed(&error)),
+            Err(error) => Err(CliError::Usage(format!(
+                "the target is not one of this version: file=`{MARKER}`: {error}"
+            ))),
+            Ok(text) => match serde_json::from_slice::<Marker>(&text) {
+                Ok(marker) if marker.format == FORMAT => Ok(Some(marker)),
+                _ => Err(CliError::Usage(format!(
+                    "the target has another format: file=`{MARKER}`, known=`{FORMAT}`"
+                ))),
+            },
+        }
+    }
+
+    /// What is wrong with the file that marks the place. Its backups are readable without it.
+    ///
+    /// # Errors
+    /// The place cannot be read.
+    pub(crate) async fn marker_problem(&self) -> Result<Option<(&'static str, String)>, CliError> {
+        match self.read(MARKER).await {
+            Ok(_) => Ok(None),
+            Err(PartError::Store(error)) => Err(self.failed(&error)),
+            Err(error) => Ok(Some((MARKER, error.to_string()))),
+        }
+    }
+}
+
+fn unusable(text: &str, error: &str) -> CliError {
+    CliError::Usage(format!("the target cannot be used: target=`{text}`: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_place_of_something_else_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("parts")).unwrap();
+        std::fs::write(folder.path().join("parts/keep.txt"), "x").unwrap();
+        let refused = Repository::create(folder.path().to_str().unwrap(), "id", None).await;
+        let error = refused.err().unwrap().to_string();
+        assert!(error.contains("has something else") && error.contains("keep.txt"), "{error}");
+    }
+}
