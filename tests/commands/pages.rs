@@ -28,7 +28,7 @@ enum Runs {
 use Runs::{Block, By, Packages, Words};
 
 /// The commands that other suites run: page, beginning of the command, suite, and how. An empty page is every page.
-const SUITES: [(&str, &str, &str, Runs); 37] = [
+const SUITES: [(&str, &str, &str, Runs); 40] = [
     ("", "grpcurl ", "tests/clients/grpcurl/run.sh", By("\"$root\"/README.md \"$root\"/docs/*.md")),
     ("", "protoc -I. --go_out", "tests/clients/go/run.sh", By("-I. --go_out=")),
     ("", "protoc -I. --java_out", "tests/clients/java/run.sh", By("--java_out=")),
@@ -36,43 +36,59 @@ const SUITES: [(&str, &str, &str, Runs); 37] = [
     ("", "cargo ", ".ci/run", Words),
     ("", "bash .ci/run", ".ci/run", By("bash .ci/run")),
     ("", "just bench batch", ".ci/run", By("--bench budgets -- batch")),
-    ("README.md", "export PATH", "tests/commands/readme.rs", Block("trestle table create")),
+    ("README.md", "export PATH", "tests/commands/examples.rs", Block("trestle table create")),
     (
         "README.md",
         "trestle table create orders",
-        "tests/commands/readme.rs",
+        "tests/commands/examples.rs",
         Block("trestle table create"),
     ),
     (
         "README.md",
         "trestle entity insert orders",
-        "tests/commands/readme.rs",
+        "tests/commands/examples.rs",
         Block("trestle table create"),
     ),
     (
         "README.md",
         "trestle entity query orders",
-        "tests/commands/readme.rs",
+        "tests/commands/examples.rs",
         Block("trestle table create"),
     ),
     (
-        "README.md",
-        "trestle queue create",
-        "tests/commands/readme.rs",
+        "docs/queue-worker.md",
+        "trestle queue create jobs",
+        "tests/commands/examples.rs",
         Block("trestle queue create"),
     ),
-    ("README.md", "trestle message", "tests/commands/readme.rs", Block("trestle queue create")),
     (
-        "README.md",
+        "docs/queue-worker.md",
+        "trestle message send jobs",
+        "tests/commands/examples.rs",
+        Block("trestle queue create"),
+    ),
+    (
+        "docs/queue-worker.md",
+        "trestle message receive jobs",
+        "tests/commands/examples.rs",
+        Block("trestle queue create"),
+    ),
+    (
+        "docs/blobs.md",
         "trestle blob",
-        "tests/commands/readme.rs",
+        "tests/commands/examples.rs",
         Block("trestle blob container create"),
     ),
-    ("README.md", "pip install grpcio-tools ", "tests/clients/python/requirements.txt", Packages),
     (
-        "README.md",
+        "docs/grpc.md",
+        "pip install grpcio-tools ",
+        "tests/clients/python/requirements.txt",
+        Packages,
+    ),
+    (
+        "docs/grpc.md",
         "python -m grpc_tools",
-        "tests/clients/python/test_readme.py",
+        "tests/clients/python/test_grpc_page.py",
         Block("grpc_tools"),
     ),
     (
@@ -94,15 +110,32 @@ const SUITES: [(&str, &str, &str, Runs); 37] = [
         By("\"secrets.sh\""),
     ),
     ("", "docker compose", "tests/staging/stack.py", By("self.compose(\"up\"")),
-    ("README.md", "trestle log", "tests/clients/logs/test_pages.py", Block("trestle log create")),
-    ("README.md", "trestle ", "tests/walkthrough/debian_packages.sh", Words),
+    ("docs/tables.md", "trestle ", "tests/walkthrough/debian_packages.sh", Words),
     (
-        "README.md",
+        "docs/tables.md",
         "tests/walkthrough",
         "tests/walkthrough/debian_packages.sh",
         By("/package_index.sh\""),
     ),
     ("docs/backup.md", "", "tests/commands/backup/documented.rs", By("../docs/backup.md")),
+    (
+        "docs/logs.md",
+        "trestle log create dpkg",
+        "tests/clients/logs/test_pages.py",
+        Block("trestle log create dpkg"),
+    ),
+    (
+        "docs/logs.md",
+        "trestle log append dpkg ",
+        "tests/clients/logs/test_pages.py",
+        Block("trestle log create dpkg"),
+    ),
+    (
+        "docs/logs.md",
+        "trestle log read dpkg ",
+        "tests/clients/logs/test_pages.py",
+        Block("trestle log create dpkg"),
+    ),
     ("docs/logs.md", "", "tests/clients/logs/test_pages.py", By("blocks(\"docs/logs.md\")")),
     (
         "docs/install.md",

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The walk-through of README: loads the package index of this machine into a server, and queries it.
+# The walk-through of docs/tables.md: loads the package index of this machine into a server, and queries it.
 #
 #   trestle serve &
 #   tests/walkthrough/debian_packages.sh [DIRECTORY]

@@ -51,16 +51,16 @@ def run(server, script, environment):
     return done.stdout
 
 
-def test_a_log_is_read_by_time_range_with_the_commands_of_readme(server):
+def test_the_first_commands_of_the_page_print_what_is_in_it(server):
     environment = prepare(server)
-    (block,) = [text for _, text in blocks("README.md") if "trestle log create" in text]
+    (block,) = [text for _, text in blocks("docs/logs.md") if "trestle log create dpkg" in text]
     commands = [part.split("\n", 1) for part in block.split("$ ")[1:]]
     assert len(commands) == 3
 
     # Standard output has no count of records.
     for command, printed in commands:
         assert run(server, command, environment) == printed.removesuffix("1 record\n"), command
-    server.trestle("log", "delete", "packages", "--yes")
+    server.trestle("log", "delete", "dpkg", "--yes")
 
 
 def test_the_page_about_logs_is_true_in_its_order(server):

@@ -1,4 +1,4 @@
-//! The commands of README, run as they are in it.
+//! The first commands of README and of the guides, run as they are in them.
 
 use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
 
@@ -6,17 +6,18 @@ use trestle_tests::{Ended, Server, command, server_binary};
 
 use crate::client::server;
 
-/// The first block of commands of README with this text.
-fn block(text: &str) -> String {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
-    let readme = fs::read_to_string(readme).unwrap();
-    let blocks = readme.split("```console\n").skip(1).map(|rest| rest.split("```").next().unwrap());
-    blocks.into_iter().find(|block| block.contains(text)).expect("in README").to_owned()
+/// The first block of commands of a page with this text.
+fn block(page: &str, text: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(page);
+    let content = fs::read_to_string(path).expect(page);
+    let blocks = content.split("```console\n").skip(1);
+    let mut blocks = blocks.map(|rest| rest.split("```").next().unwrap());
+    blocks.find(|block| block.contains(text)).expect(page).to_owned()
 }
 
 /// The commands of that block, each with its output.
-fn commands(text: &str) -> Vec<(String, String)> {
-    let block = block(text);
+fn commands(page: &str, text: &str) -> Vec<(String, String)> {
+    let block = block(page, text);
     let commands = block.split("$ trestle ").skip(1);
     let commands = commands.map(|command| command.split_once('\n').unwrap());
     commands.map(|(command, output)| (command.to_owned(), output.to_owned())).collect()
@@ -47,9 +48,9 @@ fn stable(output: &str) -> Vec<Vec<&str>> {
     .collect()
 }
 
-/// Runs the commands of a block as on a terminal, and compares what they print with README, where it has that.
-fn print_what_is_in_readme(server: &Server, folder: &Path, text: &str) -> usize {
-    let commands = commands(text);
+/// Runs the commands of a block as on a terminal, and compares what they print with the page, where it has that.
+fn print_what_is_in_page(server: &Server, folder: &Path, (page, text): (&str, &str)) -> usize {
+    let commands = commands(page, text);
     for (args, expected) in &commands {
         let args = words(args);
         let args: Vec<_> = args.iter().map(String::as_str).collect();
@@ -66,7 +67,7 @@ fn print_what_is_in_readme(server: &Server, folder: &Path, text: &str) -> usize 
 }
 
 #[test]
-fn the_commands_print_what_is_in_readme() {
+fn the_commands_print_what_is_in_the_pages() {
     let (server, directory) = (server(), tempfile::tempdir().unwrap());
     let pictures = directory.path().join("pictures");
     fs::create_dir(&pictures).unwrap();
@@ -76,12 +77,12 @@ fn the_commands_print_what_is_in_readme() {
                 2026-11-25 09:14:02 install libfoo:amd64 <none> 1.2-3\n\
                 2026-11-25 09:14:05 status installed libfoo:amd64 1.2-3\n";
     fs::write(directory.path().join("dpkg.log"), dpkg).unwrap();
-    let run = |text| print_what_is_in_readme(&server, directory.path(), text);
+    let run = |page, text| print_what_is_in_page(&server, directory.path(), (page, text));
 
-    assert_eq!(run("trestle table create"), 4);
-    assert_eq!(run("trestle queue create"), 3);
-    assert_eq!(run("trestle blob container create"), 4);
-    assert_eq!(run("trestle log create"), 3);
+    assert_eq!(run("README.md", "trestle table create"), 4);
+    assert_eq!(run("docs/queue-worker.md", "trestle queue create"), 3);
+    assert_eq!(run("docs/blobs.md", "trestle blob container create"), 4);
+    assert_eq!(run("docs/logs.md", "trestle log create"), 3);
 }
 
 #[test]
@@ -90,7 +91,7 @@ fn the_binary_that_was_compiled_is_a_command_of_the_second_terminal() {
     let folder = directory.path().join("target/release");
     fs::create_dir_all(&folder).unwrap();
     symlink(server_binary(), folder.join("trestle")).unwrap();
-    let block = block("trestle table create");
+    let block = block("README.md", "trestle table create");
     let line = block.lines().next().and_then(|line| line.strip_prefix("$ ")).unwrap();
 
     let mut shell = Command::new("bash");

@@ -1,4 +1,4 @@
-"""The program of README for Python, with the commands that generate its modules."""
+"""The program of docs/grpc.md for Python, with the commands that generate its modules."""
 
 import pathlib
 import re
@@ -9,9 +9,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def block(language, text):
-    """The first block of README in a language that has a text."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    blocks = re.findall(rf"```{language}\n(.*?)```", readme, re.DOTALL)
+    """The first block of the page in a language that has a text."""
+    page = (ROOT / "docs/grpc.md").read_text(encoding="utf-8")
+    blocks = re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
     return next(block for block in blocks if text in block)
 
 

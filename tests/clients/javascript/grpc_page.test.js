@@ -1,5 +1,5 @@
 'use strict';
-// The program of README for JavaScript, as it is in it.
+// The program of docs/grpc.md for JavaScript, as it is in it.
 
 const assert = require('node:assert/strict');
 const { execFile } = require('node:child_process');
@@ -13,9 +13,9 @@ const { suite } = require('./suite');
 const world = suite();
 const ROOT = path.resolve(__dirname, '../../..');
 
-test('the program of README reads an entity', async () => {
-  const readme = fs.readFileSync(path.join(ROOT, 'README.md'), 'utf8');
-  const blocks = [...readme.matchAll(/```js\n([^]*?)```/g)].map((match) => match[1]);
+test('the program of the page reads an entity', async () => {
+  const page = fs.readFileSync(path.join(ROOT, 'docs/grpc.md'), 'utf8');
+  const blocks = [...page.matchAll(/```js\n([^]*?)```/g)].map((match) => match[1]);
   const program = blocks.find((block) => block.includes('proto-loader'));
   const tables = connect(world.server.grpc);
   await tables.CreateTable({ table: { name: 'orders' } });
