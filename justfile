@@ -72,6 +72,7 @@ browser:
 walkthrough:
     bash .ci/run walkthrough
 
-# Writes the data directory that later builds must open; once for each version of the format
+# Writes the data directory and the backups that later builds must open; once for each version of their formats
 fixture:
     WRITE_FIXTURE=1 cargo test --locked --package trestle-tests --test crash writes_a_data_directory_that_opens
+    WRITE_FIXTURE=1 cargo test --locked --package trestle-tests --test commands writes_backups_that_are_restored

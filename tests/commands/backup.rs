@@ -4,6 +4,7 @@ mod damaged;
 mod documented;
 mod encrypted;
 mod interrupted;
+mod kept;
 
 use std::{
     fs,

@@ -92,6 +92,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "trestle-fuzz",
         &[
             "trestle-azure",
+            "trestle-backup",
             "trestle-blob",
             "trestle-cli",
             "trestle-command",

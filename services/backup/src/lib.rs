@@ -11,6 +11,8 @@
 
 mod args;
 mod create;
+#[cfg(feature = "testing")]
+pub mod fuzzing;
 mod lists;
 mod manifest;
 mod names;

@@ -111,7 +111,7 @@ impl ObjectRef {
 }
 
 /// An entry of a list.
-pub(crate) trait Listed: Message + Sized {
+pub(crate) trait Listed: Message + Clone {
     /// The list.
     type List: Message + Default;
     /// Decides where a list ends.

@@ -1,0 +1,60 @@
+//! Readers of parts, for the fuzz targets: the bytes at a target are those of any program that can write there.
+
+use bytes::Bytes;
+
+use crate::{
+    lists::{self, ChunkRef, Damage, Listed, Lister, ObjectRef},
+    manifest::BackupManifest,
+    names::PartName,
+    packed,
+    rows::{self, RowChunker},
+    sealed::Identities,
+};
+
+/// Reads the same bytes as each kind of part. What is read of them is written again, and reads the same.
+pub fn read_part(bytes: &[u8]) {
+    if let Ok(plain) = packed::unpack("part", bytes) {
+        let packed = packed::pack("part", &plain, 3);
+        assert_eq!(packed::unpack("part", &packed).as_ref(), Ok(&plain), "packed again");
+    }
+    read_rows(bytes);
+    read_list::<ChunkRef>(bytes);
+    read_list::<ObjectRef>(bytes);
+    read_list::<Damage>(bytes);
+    if let Some(names) = lists::part_names(bytes) {
+        assert!(names.iter().all(|name| PartName::of_path(&name.path()) == Some(*name)), "paths");
+    }
+    if let Ok(manifest) = BackupManifest::parse(bytes) {
+        let text = serde_json::to_vec(&manifest).unwrap_or_default();
+        assert_eq!(BackupManifest::parse(&text), Ok(manifest), "written again");
+    }
+}
+
+/// Opens bytes as an encrypted part, with a key that they are not for.
+pub fn open_sealed(bytes: &[u8]) {
+    let opened = Identities::generate().open(bytes);
+    assert!(opened.is_err(), "no key is known before");
+}
+
+fn read_rows(bytes: &[u8]) {
+    let Ok(read) = rows::decode(bytes).collect::<Result<Vec<(Bytes, Bytes)>, _>>() else { return };
+    let mut chunker = RowChunker::new();
+    let mut runs: Vec<_> =
+        read.iter().filter_map(|(key, value)| chunker.push(key, value)).collect();
+    runs.extend(chunker.finish());
+    let again = runs.iter().flat_map(|run| rows::decode(&run.bytes)).collect::<Result<Vec<_>, _>>();
+    assert_eq!(again, Ok(read), "rows in runs");
+}
+
+fn read_list<E: Listed + PartialEq + std::fmt::Debug>(bytes: &[u8]) {
+    let Some(read) = lists::entries::<E>(bytes) else { return };
+    let mut lister = Lister::new();
+    let mut cut: Vec<_> = read.iter().cloned().filter_map(|entry| lister.push(entry)).collect();
+    cut.extend(lister.finish());
+    let again: Vec<E> =
+        cut.iter().flat_map(|cut| lists::entries(&cut.list).unwrap_or_default()).collect();
+    assert_eq!(again, read, "entries in lists");
+    let names = cut.iter().flat_map(|cut| lists::part_names(&cut.parts).unwrap_or_default());
+    let expected = read.iter().flat_map(|entry| entry.parts().unwrap_or_default());
+    assert!(expected.eq(names), "names beside lists");
+}
