@@ -5,6 +5,7 @@ mod documented;
 mod encrypted;
 mod interrupted;
 mod kept;
+mod mounted;
 
 use std::{
     fs,

@@ -15,6 +15,7 @@ mod create;
 pub mod fuzzing;
 mod lists;
 mod manifest;
+mod mount;
 mod names;
 mod objects;
 mod packed;
@@ -44,6 +45,7 @@ use trestle_kv::{Entry, Keyspace};
 
 pub use self::{
     args::{BackupCommand, CreateArgs, RestoreArgs},
+    mount::{MountArgs, MountedBackup},
     spool::{CHECKPOINT, CheckpointAnswer, FAILED, LOCK, READY, REQUEST, SPOOL},
 };
 

@@ -15,7 +15,7 @@ use clap::{
     error::ErrorKind, parser::ValueSource,
 };
 use clap_complete::Shell;
-use trestle_backup::BackupCommand;
+use trestle_backup::{BackupCommand, MountArgs};
 use trestle_cli::{
     BenchCommand, BlobCommand, EntityCommand, LogCommand, MessageCommand, QueueCommand, SasArgs,
     TableCommand, TokenArgs,
@@ -376,6 +376,9 @@ pub struct ServeArgs {
     /// Listen without TLS on an address that is not loopback
     #[arg(long)]
     pub allow_plaintext: bool,
+    /// A backup in place of a data directory
+    #[command(flatten)]
+    pub mount: MountArgs,
 }
 
 impl ServeArgs {
@@ -386,7 +389,7 @@ impl ServeArgs {
         let yes = |is_set: bool| is_set.then(|| "true".to_owned());
         let flags = [
             ("storage.data_dir", self.data_dir.as_ref().map(path)),
-            ("storage.ephemeral", yes(self.ephemeral)),
+            ("storage.ephemeral", yes(self.ephemeral || self.mount.is_given())),
             ("server.roles", self.roles.as_ref().map(Roles::to_string)),
             ("server.listen", self.listen.clone()),
             ("server.admin", self.admin.clone()),

@@ -106,9 +106,12 @@ impl NodeParts {
         }
     }
 
-    /// A role in this process.
-    fn local(&mut self, role: BuiltRole) -> Upstream {
-        self.tasks.extend(role.tasks);
+    /// A role in this process. What it does in the background changes its data, so a store that never changes has
+    /// none of it.
+    fn local(&mut self, role: BuiltRole, is_read_only: bool) -> Upstream {
+        if !is_read_only {
+            self.tasks.extend(role.tasks);
+        }
         self.watch(role.watches);
         self.pages.extend(role.pages);
         self.drains.extend(role.drain);
@@ -156,12 +159,13 @@ pub async fn compose(
     }
     let context =
         BuildContext { settings, deps: &deps, health: &health, quotas: &quotas, storage: &storage };
+    let is_read_only = deps.engine.as_ref().is_some_and(|engine| engine.status().is_read_only);
     let (mut parts, shutdown, mut upstreams) =
         (NodeParts::default(), ShutdownSignal::default(), Vec::new());
     for spec in served {
         let upstream = match spec.build {
             Build::Service(build) if settings.server.roles.has(spec.name) => {
-                parts.local(build(&context)?)
+                parts.local(build(&context)?, is_read_only)
             }
             Build::Service(_) | Build::Ingress(_) => {
                 parts.remote(&spec, &context, &shutdown).await?

@@ -4,30 +4,26 @@ use std::{
     fs,
     io::{self, Write as _},
     path::{Path, PathBuf},
-    pin::{Pin, pin},
+    pin::Pin,
     process::ExitCode,
-    sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use clap_complete::Shell;
-use tracing::{info, warn};
 use trestle::{
     args::{
         Cli, Command, CompactArgs, ConfigCommand, DoctorArgs, HealthcheckArgs, RepairArgs,
         ServeArgs,
     },
-    backup, banner, compact,
-    compose::{NodeDeps, compose},
+    backup, compact,
     descriptors::DescriptorPlan,
     doctor, healthcheck, huge_pages, named_files,
     process_error::ProcessError,
-    reload::{Reloads, SettingsSource},
+    reload::SettingsSource,
     repair,
-    roles::{BLOB, ROLES},
-    running::{Listeners, Running, Signals},
+    roles::ROLES,
+    serve::{self, Server},
     settings::Settings,
-    storage,
 };
 use trestle_backup::BackupCommand;
 use trestle_cli::ClientCommand;
@@ -36,11 +32,7 @@ use trestle_command::{
     flags::{ClientArgs, ClientFlags},
     output::{OutputFormat, report_line, report_lines},
 };
-use trestle_runtime::{
-    config::{self, ConfigError, Sources},
-    serve::Drained,
-    telemetry::Telemetry,
-};
+use trestle_runtime::config::{self, ConfigError, Sources};
 use trestle_service::clock::SystemClock;
 
 /// How long remaining work after a shutdown may take, such as a blocking step. If
@@ -49,11 +41,6 @@ use trestle_service::clock::SystemClock;
 const CLOSES_WITHIN: Duration = Duration::from_secs(1);
 /// The exit code for a store that cannot be opened as it is, as of `serve`.
 const REJECTED: u8 = 4;
-/// The warning about addresses for clients of Azure Storage that no listener has.
-const UNSERVED: &str = "no effect without the role gateway, which serves clients of Azure Storage";
-/// How long a forced shutdown may take.
-const FORCED_WITHIN: Duration = Duration::from_secs(2);
-
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -117,8 +104,8 @@ fn serve(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
         std::mem::replace(&mut settings.limits.connections_max, descriptors.connections_max);
     let threads = settings.server.worker_threads;
     let source = settings_source(file, args.flags(), (configured, descriptors.connections_max));
-    let served = Box::pin(serve_until_signal(settings, descriptors, source));
-    run_and_end(threads, CLOSES_WITHIN, served)?.map(|()| ExitCode::SUCCESS)
+    let server = Server { settings, descriptors, source, backup: args.mount.clone() };
+    run_and_end(threads, CLOSES_WITHIN, Box::pin(server.serve(print)))?.map(|()| ExitCode::SUCCESS)
 }
 
 /// The settings of a running server, with the connections that the descriptors allow in place of those that were
@@ -144,96 +131,6 @@ fn settings_source(
 /// Data is for the user of the server alone: directories 0700, files 0600.
 fn write_for_owner() {
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
-}
-
-/// Runs a server.
-async fn serve_until_signal(
-    settings: Settings,
-    descriptors: DescriptorPlan,
-    source: SettingsSource,
-) -> Result<(), ProcessError> {
-    let telemetry = Telemetry::start(&settings.telemetry, rand::random)?;
-    telemetry.install()?;
-    let ended = serve_with(&telemetry, settings, descriptors, source).await;
-    telemetry.shutdown().await;
-    ended
-}
-
-async fn serve_with(
-    telemetry: &Telemetry,
-    settings: Settings,
-    descriptors: DescriptorPlan,
-    source: SettingsSource,
-) -> Result<(), ProcessError> {
-    let config = source.file().map(|file| file.display().to_string());
-    descriptors.log();
-    let unserved = settings.server.unserved_keys(ROLES);
-    if !unserved.is_empty() {
-        warn!(keys = unserved.join(", "), roles = %settings.server.roles, "{UNSERVED}");
-    }
-    let mut signals = Signals::take()?;
-    let listeners = Listeners::bind(&settings).await?;
-    for (listener, address) in settings.server.exposed(&settings.tls) {
-        warn!(listener, %address, "this address is not loopback and nothing is encrypted");
-    }
-
-    let meter = telemetry.meter();
-    listeners.count_on(&meter);
-    let exemplars = telemetry.traces().exemplars;
-    let opening = Instant::now();
-    let open = || storage::open(&settings.storage, descriptors.store_files, &meter, exemplars);
-    let store = settings.owns_data(ROLES).then(open).transpose()?;
-    let recovery = opening.elapsed();
-    let disk = store.as_ref().and_then(|store| store.disk.clone());
-    let objects = match settings.server.roles.has(BLOB.name) {
-        true => Some(storage::open_objects(&settings.storage, disk).await?),
-        false => None,
-    };
-    let backups = |store| storage::backups(&settings.storage, store, objects.as_ref(), &meter);
-    let backups = store.as_ref().map(backups).transpose()?.flatten();
-    let deps = NodeDeps {
-        engine: store.map(|store| store.engine),
-        objects,
-        clock: Arc::new(SystemClock),
-        meter: meter.clone(),
-        traces: telemetry.traces(),
-        access: telemetry.access(),
-        random: rand::random,
-        source: Some(source.clone()),
-    };
-    let mut node = compose(&settings, ROLES, deps).await?;
-    node.tasks.extend(backups);
-    let reloads = Reloads::new(&meter).located_in(source);
-    listeners.watches(&reloads).for_each(|task| node.watch(task));
-    let ready = listeners.ready()?;
-    let reload = node.reload.clone();
-    let running = Running::start(node, listeners, &settings, telemetry.exposition());
-    banner::log(&settings, config.as_deref(), recovery, &ready);
-    print(&ready)?;
-
-    let (watchdog, forced) = (running.watchdog(), running.forced());
-    tokio::select! {
-        () = signals.shutdown(&reload) => {}
-        () = watchdog.failure() => {}
-    }
-    let stopping_since = Instant::now();
-    let mut stopping = pin!(running.stop());
-    let drained = tokio::select! {
-        drained = &mut stopping => Ok(drained),
-        () = signals.shutdown(&reload) => {
-            forced.cancel();
-            tokio::time::timeout(FORCED_WITHIN, stopping).await
-        }
-    };
-    match (watchdog.failed(), drained) {
-        (Some(listener), _) => Err(ProcessError::Listener { listener: listener.to_owned() }),
-        (None, Ok(Drained::Clean)) => {
-            info!("stopped cleanly in {} ms", stopping_since.elapsed().as_millis());
-            Ok(())
-        }
-        (None, Ok(Drained::Cut(connections))) => Err(ProcessError::Cut { connections }),
-        (None, Err(_)) => Err(ProcessError::Hung),
-    }
 }
 
 fn healthcheck(args: HealthcheckArgs) -> Result<ExitCode, ProcessError> {
@@ -346,7 +243,7 @@ fn check_config(args: &ServeArgs, is_quiet: bool) -> Result<ExitCode, ProcessErr
         return Err(rejected(&mistakes, file.as_deref()));
     }
     if !unserved.is_empty() {
-        report_lines(&format!("warning: {UNSERVED}: {}", unserved.join(", ")));
+        report_lines(&format!("warning: {}: {}", serve::UNSERVED, unserved.join(", ")));
     }
     if !unused.is_empty() {
         report_lines(&format!(

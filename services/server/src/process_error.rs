@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf, process::ExitCode};
 
-use trestle_command::errors::without_number;
+use trestle_command::errors::{CliError, without_number};
 use trestle_kv::OpenError;
 use trestle_objects::OpenObjectsError;
 use trestle_runtime::{
@@ -43,6 +43,9 @@ pub enum ProcessError {
     /// The object store cannot be opened.
     #[error(transparent)]
     Objects(#[from] OpenObjectsError),
+    /// The backup that is to be served cannot be read.
+    #[error(transparent)]
+    Mount(#[from] CliError),
     /// An address cannot be bound.
     #[error("{key}: {source}; {remedy}")]
     Listen {
@@ -111,6 +114,7 @@ impl ProcessError {
             Self::Config(_) | Self::Check { .. } | Self::Tls(_) => 2,
             Self::Storage(OpenError::Locked { .. }) => 3,
             Self::Storage(_) | Self::Restoring { .. } | Self::Objects(_) => 4,
+            Self::Mount(error) => return error.exit_code(),
             Self::Listen { .. } => 5,
             Self::Cut { .. } | Self::Hung => 6,
             Self::Telemetry(_)

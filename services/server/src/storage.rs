@@ -64,9 +64,18 @@ pub fn open(
         let (disk, checkpointer) = (engine.disk_space(), engine.checkpointer());
         (engine, Some(disk), Some(checkpointer))
     };
-    observe_space(meter, &engine);
-    let engine = Arc::new(TracedEngine::new(engine, meter, exemplars));
+    let engine = observed(engine, meter, exemplars);
     Ok(OpenedStore { engine, disk, checkpointer })
+}
+
+/// The engine with its metrics and traces.
+pub(crate) fn observed(
+    engine: Arc<dyn Engine>,
+    meter: &Meter,
+    exemplars: Exemplars,
+) -> Arc<dyn Engine> {
+    observe_space(meter, &engine);
+    Arc::new(TracedEngine::new(engine, meter, exemplars))
 }
 
 /// Rejects a data directory into which a restore did not finish: what is there looks like a store that lost data.

@@ -194,7 +194,8 @@ impl CliError {
     }
 
     /// The exit code of the process.
-    pub(crate) fn exit_code(&self) -> ExitCode {
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.code())
     }
 

@@ -150,6 +150,8 @@ pub struct EngineStatus {
     pub reserve_bytes: Option<u64>,
     /// Whether disk space is short, so that only changes that remove keys are accepted.
     pub is_space_short: bool,
+    /// Whether it never accepts a write, see [`crate::ReadOnlyEngine`].
+    pub is_read_only: bool,
     /// How far [`Engine::now`] is ahead of the wall clock, in milliseconds; negative where it is behind.
     pub clock_offset_ms: i64,
 }

@@ -90,6 +90,12 @@ pub enum CommitError {
         /// Which limit and value, or which key and domain.
         reason: Arc<str>,
     },
+    /// The engine never accepts a write. Nothing was written.
+    #[error("this is a {what}, which accepts no writes")]
+    ReadOnly {
+        /// What the engine is over, such as `backup`.
+        what: &'static str,
+    },
     /// A record that the change reads cannot be read. Nothing was written.
     #[error("stored record unreadable: {reason}")]
     Corrupt {

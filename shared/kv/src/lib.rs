@@ -132,6 +132,7 @@ mod memory;
 pub mod order;
 #[cfg(feature = "testing")]
 pub mod pressure;
+mod read_only;
 pub mod service_clock;
 mod span;
 #[cfg(feature = "testing")]
@@ -156,6 +157,7 @@ pub use crate::fjall::{
 pub use crate::keyspace::{Keyspace, Keyspaces, key_domain};
 pub use crate::limits::Limits;
 pub use crate::memory::MemoryEngine;
+pub use crate::read_only::ReadOnlyEngine;
 pub use crate::span::{Direction, Span, after_key, after_prefix};
 pub use crate::time::{Clock, ManualClock, SystemClock, Ticks};
 pub use crate::version::Version;

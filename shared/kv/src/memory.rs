@@ -112,6 +112,7 @@ impl Engine for MemoryEngine {
             free_bytes: None,
             reserve_bytes: None,
             is_space_short: false,
+            is_read_only: false,
             clock_offset_ms: self.store.clock.offset_ms(),
         }
     }

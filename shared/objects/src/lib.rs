@@ -170,6 +170,17 @@ impl ObjectStorage {
         Ok(Self::of_areas(area(BLOBS)?, area(LOGS)?, None))
     }
 
+    /// In stores that accept no writes, such as those of a backup. `name` is the kind of them, in errors and URLs.
+    #[must_use]
+    pub fn read_only(
+        blobs: Arc<dyn ObjectStore>,
+        logs: Arc<dyn ObjectStore>,
+        name: &'static str,
+    ) -> Self {
+        let area = |store, folder| ObjectArea::remote(store, name, format!("{name}://{folder}"));
+        Self::of_areas(area(blobs, BLOBS), area(logs, LOGS), None)
+    }
+
     /// In memory.
     #[must_use]
     pub fn in_memory() -> Self {

@@ -39,6 +39,9 @@ impl From<CommitError> for Fault {
             // The same: space has to be freed.
             CommitError::Full { .. } => Self::new(Reason::InsufficientStorage, message),
             CommitError::Unknown { .. } => Self::new(Reason::OutcomeUnknown, UNKNOWN),
+            CommitError::ReadOnly { .. } => {
+                Self::new(Reason::InsufficientAccountPermissions, message)
+            }
             CommitError::Corrupt { .. } => Self::new(Reason::CorruptRecord, message),
             CommitError::Rejected { .. } => Self::new(Reason::InternalError, message),
         }

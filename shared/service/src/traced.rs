@@ -67,6 +67,7 @@ impl Engine for TracedEngine {
             CommitError::Stopped { .. } => "stopped",
             CommitError::Unknown { .. } => "unknown",
             CommitError::Rejected { .. } => "rejected",
+            CommitError::ReadOnly { .. } => "read-only",
             CommitError::Corrupt { .. } => "corrupt",
         };
         let work = self.inner.commit(change);

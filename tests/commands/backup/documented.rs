@@ -8,18 +8,32 @@ fn the_drill_of_the_page_works() {
     let page = fs::read_to_string(page).unwrap();
     let blocks: Vec<_> =
         page.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-    assert_eq!(blocks.len(), 3);
+    let [drill, serve, copy_back, encryption, pruning] = blocks[..] else {
+        panic!("{} blocks", blocks.len())
+    };
     let backups = Backups::new();
     let server = backups.serve("data");
     // The name in the page, with the binary and the server of this test.
     let program = bare(&[]);
     let binary = program.get_program().to_str().unwrap();
-    let script = format!("set -e\ntrestle() {{ '{binary}' \"$@\"; }}\n{}", blocks.concat());
-    let mut shell = Command::new("bash");
-    shell.arg("-c").arg(script).current_dir(backups.folder.path());
-    shell.env("TRESTLE_ENDPOINT", server.endpoint());
-    let ended = Ended::of(shell);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let run_block = |commands: &str| {
+        let script = format!("set -e\ntrestle() {{ '{binary}' \"$@\"; }}\n{commands}");
+        let mut shell = Command::new("bash");
+        shell.arg("-c").arg(script).current_dir(backups.folder.path());
+        shell.env("TRESTLE_ENDPOINT", server.endpoint());
+        let ended = Ended::of(shell);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    };
+    run_block(drill);
+    // The server of the page, on free ports.
+    let target = backups.text("backups");
+    assert!(serve.starts_with("trestle serve --backup ./backups --listen 127.0.0.1:50061 "));
+    let shown = Server::start(&["--backup", &target], &[]);
+    run_block(&copy_back.replace("http://127.0.0.1:50061", &shown.endpoint()));
+    let found = succeeds(&server, &["entity", "query", "ordersBefore", "-o", "jsonl"]).output;
+    assert!(found.contains("990"), "{found}");
+    run_block(encryption);
+    run_block(pruning);
 
     let copy = backups.serve("restored");
     let found = succeeds(&copy, &["entity", "query", "orders", "-o", "jsonl"]).output;

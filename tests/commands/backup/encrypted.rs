@@ -3,7 +3,7 @@
 use super::*;
 
 /// Makes a key; the public one is in `public`, the file that a server would have.
-fn keys(backups: &Backups, name: &str) -> [String; 2] {
+pub(super) fn keys(backups: &Backups, name: &str) -> [String; 2] {
     let (secret, public) = (backups.text(&format!("{name}.key")), backups.text(name));
     let made = Ended::of(bare(&["backup", "keygen", &secret]));
     assert_eq!(made.code, Some(0), "{made:?}");
@@ -13,7 +13,7 @@ fn keys(backups: &Backups, name: &str) -> [String; 2] {
 }
 
 /// Backs `data` up, for the keys in a file.
-fn create(backups: &Backups, public: &str) -> Ended {
+pub(super) fn create(backups: &Backups, public: &str) -> Ended {
     let data = backups.text("data");
     backups.backup("create", &["--data-dir", &data, "--encrypt", public, "-o", "json"])
 }

@@ -85,6 +85,7 @@ impl Engine for ShortOfSpace {
             free_bytes: Some(500),
             reserve_bytes: Some(1000),
             is_space_short: true,
+            is_read_only: false,
             ..self.0.status()
         }
     }

@@ -106,6 +106,12 @@ impl Schedulers {
         if !self.policy.may_own(&queue.account, &queue.name) {
             return Err(unowned.reject(FenceCause::NotOwner).into());
         }
+        if self.engine.status().is_read_only {
+            // Messages can be peeked and counted; nothing changes them, so no other process owns them either.
+            let stored = self.engine.get(&keys::head(id)).await?;
+            let stored = stored.ok_or(unowned.reject(FenceCause::QueueReplaced))?;
+            return Ok(retained.own(QueueHead::decode(&stored)?.token));
+        }
         let ((mut spec, head), owner) = (unowned.begin(), self.owner);
         // One row a queue: without an owner it can neither be read nor cleared while disk space is short.
         spec.gives_back_space();

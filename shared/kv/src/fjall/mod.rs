@@ -250,6 +250,7 @@ impl Engine for FjallEngine {
             free_bytes: Some(self.shared.space.free_bytes()),
             reserve_bytes: Some(self.shared.space.reserve_bytes()),
             is_space_short: self.shared.space.is_short(),
+            is_read_only: false,
             clock_offset_ms: self.shared.clock.offset_ms(),
         }
     }

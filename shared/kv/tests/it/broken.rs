@@ -249,6 +249,7 @@ impl Engine for Broken {
             free_bytes: None,
             reserve_bytes: None,
             is_space_short: false,
+            is_read_only: false,
             clock_offset_ms: 0,
         }
     }

@@ -1,0 +1,120 @@
+//! A backup as a store: rows and objects are read from the target when they are needed, and nothing is written.
+
+mod cache;
+mod objects;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use std::{path::PathBuf, sync::Arc};
+
+use clap::Args;
+use trestle_command::errors::CliError;
+use trestle_kv::{ReadOnlyEngine, Ticks};
+use trestle_objects::ObjectStorage;
+
+use self::{objects::BackedUpObjects, rows::BackedUpRows};
+use crate::{
+    ObjectAreaName, StoreRules,
+    create::broken,
+    lists::{Listed, ObjectRef},
+    manifest::BackupManifest,
+    repository::Repository,
+    sealed::Identities,
+    show, verify,
+};
+
+/// What errors and the status name such a store.
+const NAME: &str = "backup";
+
+/// Which backup a server shows.
+#[derive(Debug, Clone, Default, Args)]
+pub struct MountArgs {
+    /// Serve a backup, read-only, in place of a data directory: a directory, s3://…, gs://… or az://…
+    #[arg(long = "backup", value_name = "TARGET")]
+    target: Option<String>,
+    /// Which backup of it [default: the newest one]
+    #[arg(long = "backup-id", value_name = "ID", requires = "target")]
+    id: Option<String>,
+    /// Read an encrypted one by the secret keys of age in this file
+    #[arg(long, value_name = "FILE", requires = "target", env = "TRESTLE_BACKUP_DECRYPT")]
+    decrypt: Option<PathBuf>,
+}
+
+/// A backup to serve.
+pub struct MountedBackup {
+    /// Its rows.
+    pub engine: ReadOnlyEngine,
+    /// Its objects.
+    pub objects: ObjectStorage,
+    /// Its id.
+    pub id: String,
+    /// Its instant, for people.
+    pub instant: String,
+}
+
+impl MountArgs {
+    /// Whether a backup is named.
+    #[must_use]
+    pub fn is_given(&self) -> bool {
+        self.target.is_some()
+    }
+
+    /// Opens the backup, if one is named: its lists are read, and no more.
+    ///
+    /// # Errors
+    /// One that cannot be read.
+    pub async fn open(&self, rules: StoreRules) -> Result<Option<MountedBackup>, CliError> {
+        let Some(target) = self.target.as_deref() else { return Ok(None) };
+        let keys = self.decrypt.as_deref().map(Identities::read).transpose()?;
+        let repository = Repository::open(target, keys).await?;
+        let id = repository.id(self.id.as_deref()).await?;
+        let manifest = show::read(&repository, &id).await?;
+        repository.check_keys(&manifest)?;
+        manifest.check_keyspaces(&rules.keyspaces).map_err(CliError::Usage)?;
+        mount(Arc::new(repository), &manifest, rules).await.map(Some)
+    }
+}
+
+async fn mount(
+    repository: Arc<Repository>,
+    manifest: &BackupManifest,
+    rules: StoreRules,
+) -> Result<MountedBackup, CliError> {
+    let mut rows = BackedUpRows::new(Arc::clone(&repository), rules.restored);
+    for keyspace in &manifest.keyspaces {
+        let mut chunks = Vec::new();
+        for at in &keyspace.lists {
+            chunks.extend(list(&repository, *at).await?);
+        }
+        rows.add(keyspace.first_kind..=keyspace.last_kind, chunks);
+    }
+    let areas = [ObjectAreaName::Blobs, ObjectAreaName::Logs];
+    let mut areas = areas.map(|_| BackedUpObjects::new(Arc::clone(&repository)));
+    let [blobs, logs] = &mut areas;
+    for at in &manifest.objects.lists {
+        for object in list::<ObjectRef>(&repository, *at).await? {
+            match object.name().map(|name| name.area) {
+                Some(ObjectAreaName::Blobs) => blobs.add(object),
+                Some(ObjectAreaName::Logs) => logs.add(object),
+                None => return Err(broken(&std::io::Error::other("an object has no known area"))),
+            }
+        }
+    }
+    let at = Ticks::new(manifest.at);
+    let at = at.ok_or_else(|| broken(&std::io::Error::other("the instant is no time")))?;
+    let [blobs, logs] = areas;
+    Ok(MountedBackup {
+        engine: ReadOnlyEngine::new(rules.keyspaces, Arc::new(rows), at, NAME),
+        objects: ObjectStorage::read_only(Arc::new(blobs), Arc::new(logs), NAME),
+        id: manifest.id.clone(),
+        instant: manifest.instant.clone(),
+    })
+}
+
+async fn list<E: Listed>(
+    repository: &Repository,
+    at: crate::manifest::ListRef,
+) -> Result<Vec<E>, CliError> {
+    verify::list(repository, at.list).await?.map_err(|bad| broken(&bad))
+}

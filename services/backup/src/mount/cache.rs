@@ -1,0 +1,76 @@
+//! The parts that were read last.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, PoisonError},
+};
+
+use crate::names::PartName;
+
+/// Parts by their names, the last used ones, up to a number of bytes and one at least.
+pub(super) struct PartCache<T> {
+    bytes_max: usize,
+    parts: Mutex<CachedParts<T>>,
+}
+
+struct CachedParts<T> {
+    /// The last used one is the last.
+    parts: VecDeque<(PartName, T, usize)>,
+    bytes: usize,
+}
+
+impl<T: Clone> PartCache<T> {
+    /// Without parts.
+    pub(super) fn new(bytes_max: usize) -> Self {
+        let parts = CachedParts { parts: VecDeque::new(), bytes: 0 };
+        Self { bytes_max, parts: Mutex::new(parts) }
+    }
+
+    /// A part, if it is there.
+    pub(super) fn get(&self, name: PartName) -> Option<T> {
+        let mut cached = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = cached.parts.iter().position(|(found, ..)| *found == name)?;
+        let part = cached.parts.remove(index)?;
+        let value = part.1.clone();
+        cached.parts.push_back(part);
+        Some(value)
+    }
+
+    /// Adds a part of a size in bytes, in place of those that were used longest ago.
+    pub(super) fn add(&self, name: PartName, part: T, bytes: usize) {
+        let mut cached = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        if cached.parts.iter().any(|(found, ..)| *found == name) {
+            return;
+        }
+        cached.bytes += bytes;
+        cached.parts.push_back((name, part, bytes));
+        while cached.bytes > self.bytes_max && cached.parts.len() > 1 {
+            if let Some((.., bytes)) = cached.parts.pop_front() {
+                cached.bytes -= bytes;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::tests::name;
+
+    #[test]
+    fn the_parts_that_were_used_last_stay() {
+        let cache = PartCache::new(10);
+        let names = [b"a", b"b", b"c", b"d"].map(|it| name(it));
+        for name in &names[..3] {
+            cache.add(*name, "part", 4);
+        }
+        let found = |cache: &PartCache<&'static str>| names.map(|name| cache.get(name).is_some());
+        assert_eq!(found(&cache), [false, true, true, false]);
+        assert_eq!(cache.get(names[1]), Some("part"));
+        cache.add(names[1], "again", 4);
+        cache.add(names[3], "new", 4);
+        assert_eq!(found(&cache), [false, true, false, true]);
+        cache.add(names[0], "large", 100);
+        assert_eq!(found(&cache), [true, false, false, false]);
+    }
+}

@@ -1,0 +1,170 @@
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+use object_store::{GetOptions, GetRange, ObjectStore as _, ObjectStoreExt as _, path::Path};
+use proptest::prelude::*;
+use trestle_kv::{EngineError, Entry, ScanLimit, Snapshot as _, Span};
+
+use super::{objects::BackedUpObjects, rows::BackedUpRows, *};
+use crate::{
+    ObjectName,
+    lists::ChunkRef,
+    names::{PartName, tests::name},
+    objects::PIECE_BYTES,
+    packed,
+    rows::RowChunker,
+};
+
+const LIMIT: ScanLimit = ScanLimit { rows: 1000, bytes: 1 << 20 };
+
+struct Place {
+    folder: tempfile::TempDir,
+    repository: Arc<Repository>,
+}
+
+impl Place {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let text = folder.path().to_str().unwrap();
+        let repository = Arc::new(Repository::create(text, "id", None).await.unwrap());
+        Self { folder, repository }
+    }
+
+    async fn put(&self, name: PartName, plain: &[u8]) {
+        let path = name.path();
+        self.repository.put(&path, packed::pack(&path, plain, 1)).await.unwrap();
+    }
+
+    /// The rows as a backup of them, a few in a chunk.
+    async fn rows(&self, rows: &BTreeMap<Bytes, Bytes>) -> BackedUpRows {
+        let mut chunks = Vec::new();
+        for part in rows.iter().collect::<Vec<_>>().chunks(3) {
+            let mut chunker = RowChunker::new();
+            for (key, value) in part {
+                assert!(chunker.push(key, value).is_none());
+            }
+            let run = chunker.finish().unwrap();
+            let name = name(&run.bytes);
+            self.put(name, &run.bytes).await;
+            let (rows, first, last) = (run.rows, run.first, run.last);
+            chunks.push(ChunkRef { name: name.into(), rows, first, last });
+        }
+        let mut found = BackedUpRows::new(Arc::clone(&self.repository), |row| Ok(Some(row)));
+        found.add(1..=1, Vec::new());
+        found.add(2..=9, chunks);
+        found
+    }
+}
+
+fn row(number: u8) -> (Bytes, Bytes) {
+    (Bytes::from(vec![2 + number % 3, number]), Bytes::from(vec![number; usize::from(number % 5)]))
+}
+
+/// Every entry of a span, by pages of a few.
+async fn pages(rows: &BackedUpRows, mut span: Span, rows_max: usize) -> Vec<Entry> {
+    let (mut found, limit) = (Vec::new(), ScanLimit { rows: rows_max, bytes: 6 });
+    loop {
+        let scan = rows.scan(&span, limit).await.unwrap();
+        assert!(scan.entries.len() <= rows_max && (!scan.more || !scan.entries.is_empty()));
+        found.extend(scan.entries);
+        let Some(last) = found.last().filter(|_| scan.more) else { return found };
+        match span.direction {
+            trestle_kv::Direction::Forward => span.start = trestle_kv::after_key(&last.key).into(),
+            trestle_kv::Direction::Backward => span.end = last.key.clone(),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn rows_are_read_as_from_a_map(
+        numbers in proptest::collection::btree_set(0_u8..60, 0..40),
+        start in (2_u8..6, 0_u8..70),
+        end in (2_u8..6, 0_u8..70),
+        rows_max in 1_usize..5,
+        backward in any::<bool>(),
+    ) {
+        let map: BTreeMap<Bytes, Bytes> = numbers.into_iter().map(row).collect();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let place = Place::new().await;
+            let rows = place.rows(&map).await;
+            for number in 0..60 {
+                let (key, _) = row(number);
+                assert_eq!(rows.get(&key).await.unwrap(), map.get(&key).cloned());
+            }
+            let bounds = [start, end].map(|(kind, number)| Bytes::from(vec![kind, number]));
+            let [start, end] = bounds;
+            let span = Span::new(start.clone(), end.clone());
+            let range = map.iter().filter(|(key, _)| **key >= start && **key < end);
+            let range = range.map(|(key, value)| Entry { key: key.clone(), value: value.clone() });
+            let mut expected: Vec<Entry> = range.collect();
+            let span = match backward {
+                true => {
+                    expected.reverse();
+                    span.backward()
+                }
+                false => span,
+            };
+            assert_eq!(pages(&rows, span.clone(), rows_max).await, expected);
+            let whole = rows.scan(&span, LIMIT).await.unwrap();
+            assert_eq!((whole.entries, whole.more), (expected, false));
+        });
+    }
+}
+
+#[tokio::test]
+async fn a_chunk_that_is_missing_or_changed_is_an_error_of_its_reads_alone() {
+    let place = Place::new().await;
+    let map: BTreeMap<Bytes, Bytes> = (0..9).map(row).collect();
+    let rows = place.rows(&map).await;
+    let keys: Vec<_> = map.keys().collect();
+    let parts = place.repository.list("parts").await.unwrap();
+    for part in &parts {
+        let path = place.folder.path().join(part.location.as_ref());
+        std::fs::write(path, "x").unwrap();
+    }
+    let read = rows.get(keys[0]).await;
+    assert!(matches!(read, Err(EngineError::Corrupt { .. })), "{read:?}");
+    assert!(matches!(
+        rows.scan(&Span::prefix(b"\x02"), LIMIT).await,
+        Err(EngineError::Corrupt { .. })
+    ));
+    assert_eq!(rows.get(b"\x01a").await.unwrap(), None, "a keyspace without rows");
+    assert_eq!(rows.get(b"\x0Aa").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn ranges_of_objects_are_read_across_pieces() {
+    let place = Place::new().await;
+    let path = "main/app/1".to_owned();
+    let object = ObjectName { area: ObjectAreaName::Logs, path: path.clone() };
+    let bytes: Vec<u8> = (0..PIECE_BYTES + 100).map(|it| (it % 251) as u8).collect();
+    let parts = name(b"object");
+    let (first, second) = bytes.split_at(usize::try_from(PIECE_BYTES).unwrap());
+    place.put(parts.piece(0), first).await;
+    place.put(parts.piece(1), second).await;
+    let mut objects = BackedUpObjects::new(Arc::clone(&place.repository));
+    objects.add(ObjectRef::new(&object, bytes.len() as u64, parts));
+    let location = Path::from(path);
+
+    assert_eq!(objects.head(&location).await.unwrap().size, bytes.len() as u64);
+    let whole = objects.get(&location).await.unwrap().bytes().await.unwrap();
+    assert!(whole == bytes);
+    let edge = PIECE_BYTES - 3..PIECE_BYTES + 5;
+    let read = objects.get_range(&location, edge.clone()).await.unwrap();
+    let expected = &bytes[usize::try_from(edge.start).unwrap()..usize::try_from(edge.end).unwrap()];
+    assert_eq!(read, expected);
+    let tail = GetOptions { range: Some(GetRange::Suffix(7)), ..GetOptions::default() };
+    let read = objects.get_opts(&location, tail).await.unwrap().bytes().await.unwrap();
+    assert_eq!(read, bytes[bytes.len() - 7..]);
+
+    let absent = objects.get(&Path::from("other")).await;
+    assert!(matches!(absent, Err(object_store::Error::NotFound { .. })), "{absent:?}");
+    let put = objects.put(&location, "x".into()).await;
+    assert!(put.unwrap_err().to_string().contains("accepts no writes"));
+    assert!(objects.delete(&location).await.is_err());
+    assert!(objects.list(None).next().await.is_none());
+}

@@ -1,0 +1,172 @@
+//! A server from its settings to its end.
+
+use std::{
+    pin::pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use opentelemetry::metrics::Meter;
+use tracing::{info, warn};
+use trestle_backup::MountArgs;
+use trestle_kv::Engine;
+use trestle_objects::ObjectStorage;
+use trestle_runtime::{serve::Drained, task::Task, telemetry::Telemetry};
+use trestle_service::{clock::SystemClock, exemplar::Exemplars};
+
+use crate::{
+    backup, banner,
+    compose::{NodeDeps, compose},
+    descriptors::DescriptorPlan,
+    process_error::ProcessError,
+    reload::{Reloads, SettingsSource},
+    roles::{BLOB, ROLES},
+    running::{Listeners, Running, Signals},
+    settings::Settings,
+    storage,
+};
+
+/// The warning about addresses for clients of Azure Storage that no listener has.
+pub const UNSERVED: &str =
+    "no effect without the role gateway, which serves clients of Azure Storage";
+/// How long a forced shutdown may take.
+const FORCED_WITHIN: Duration = Duration::from_secs(2);
+
+/// A server before its start.
+pub struct Server {
+    /// Its settings.
+    pub settings: Settings,
+    /// The descriptors that it may use.
+    pub descriptors: DescriptorPlan,
+    /// Where the settings are from.
+    pub source: SettingsSource,
+    /// The backup that it shows, if it has no store of its own.
+    pub backup: MountArgs,
+}
+
+/// What a server keeps, in this process.
+#[derive(Default)]
+struct OwnedData {
+    engine: Option<Arc<dyn Engine>>,
+    objects: Option<ObjectStorage>,
+    /// Responds to requests of backups.
+    backups: Option<Task>,
+}
+
+impl Server {
+    /// Serves until a signal. `print` writes the line of the listeners that are ready.
+    ///
+    /// # Errors
+    /// Every kind of [`ProcessError`].
+    pub async fn serve(
+        self,
+        print: fn(&str) -> Result<(), ProcessError>,
+    ) -> Result<(), ProcessError> {
+        let telemetry = Telemetry::start(&self.settings.telemetry, rand::random)?;
+        telemetry.install()?;
+        let ended = self.serve_with(&telemetry, print).await;
+        telemetry.shutdown().await;
+        ended
+    }
+
+    async fn serve_with(
+        self,
+        telemetry: &Telemetry,
+        print: fn(&str) -> Result<(), ProcessError>,
+    ) -> Result<(), ProcessError> {
+        let Self { settings, descriptors, source, .. } = &self;
+        let config = source.file().map(|file| file.display().to_string());
+        descriptors.log();
+        let unserved = settings.server.unserved_keys(ROLES);
+        if !unserved.is_empty() {
+            warn!(keys = unserved.join(", "), roles = %settings.server.roles, "{UNSERVED}");
+        }
+        let signals = Signals::take()?;
+        let listeners = Listeners::bind(settings).await?;
+        for (listener, address) in settings.server.exposed(&settings.tls) {
+            warn!(listener, %address, "this address is not loopback and nothing is encrypted");
+        }
+
+        let meter = telemetry.meter();
+        listeners.count_on(&meter);
+        let opening = Instant::now();
+        let data = self.open(&meter, telemetry.traces().exemplars).await?;
+        let recovery = opening.elapsed();
+        let deps = NodeDeps {
+            engine: data.engine,
+            objects: data.objects,
+            clock: Arc::new(SystemClock),
+            meter: meter.clone(),
+            traces: telemetry.traces(),
+            access: telemetry.access(),
+            random: rand::random,
+            source: Some(source.clone()),
+        };
+        let mut node = compose(settings, ROLES, deps).await?;
+        node.tasks.extend(data.backups);
+        let reloads = Reloads::new(&meter).located_in(source.clone());
+        listeners.watches(&reloads).for_each(|task| node.watch(task));
+        let ready = listeners.ready()?;
+        let reload = node.reload.clone();
+        let running = Running::start(node, listeners, settings, telemetry.exposition());
+        banner::log(settings, config.as_deref(), recovery, &ready);
+        print(&ready)?;
+        until_signal(running, signals, &reload).await
+    }
+
+    /// Opens what the roles of this process keep.
+    async fn open(&self, meter: &Meter, exemplars: Exemplars) -> Result<OwnedData, ProcessError> {
+        let settings = &self.settings;
+        if !settings.owns_data(ROLES) {
+            return Ok(OwnedData::default());
+        }
+        let has_objects = settings.server.roles.has(BLOB.name);
+        if let Some(mounted) = self.backup.open(backup::rules()).await? {
+            let (id, instant) = (mounted.id, mounted.instant);
+            info!(id, instant, "this server shows a backup, and accepts no writes");
+            let engine: Arc<dyn Engine> = Arc::new(mounted.engine);
+            let objects = has_objects.then_some(mounted.objects);
+            let engine = Some(storage::observed(engine, meter, exemplars));
+            return Ok(OwnedData { engine, objects, backups: None });
+        }
+        let files = self.descriptors.store_files;
+        let store = storage::open(&settings.storage, files, meter, exemplars)?;
+        let objects = match has_objects {
+            true => Some(storage::open_objects(&settings.storage, store.disk.clone()).await?),
+            false => None,
+        };
+        let backups = storage::backups(&settings.storage, &store, objects.as_ref(), meter)?;
+        Ok(OwnedData { engine: Some(store.engine), objects, backups })
+    }
+}
+
+/// Serves until a signal or the failure of a listener, and then ends calls.
+async fn until_signal(
+    running: Running,
+    mut signals: Signals,
+    reload: &crate::reload::Reload,
+) -> Result<(), ProcessError> {
+    let (watchdog, forced) = (running.watchdog(), running.forced());
+    tokio::select! {
+        () = signals.shutdown(reload) => {}
+        () = watchdog.failure() => {}
+    }
+    let stopping_since = Instant::now();
+    let mut stopping = pin!(running.stop());
+    let drained = tokio::select! {
+        drained = &mut stopping => Ok(drained),
+        () = signals.shutdown(reload) => {
+            forced.cancel();
+            tokio::time::timeout(FORCED_WITHIN, stopping).await
+        }
+    };
+    match (watchdog.failed(), drained) {
+        (Some(listener), _) => Err(ProcessError::Listener { listener: listener.to_owned() }),
+        (None, Ok(Drained::Clean)) => {
+            info!("stopped cleanly in {} ms", stopping_since.elapsed().as_millis());
+            Ok(())
+        }
+        (None, Ok(Drained::Cut(connections))) => Err(ProcessError::Cut { connections }),
+        (None, Err(_)) => Err(ProcessError::Hung),
+    }
+}
