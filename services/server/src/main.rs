@@ -26,6 +26,7 @@ use trestle::{
     repair,
     roles::{BLOB, ROLES},
     running::{Listeners, Running, Signals},
+    scheduled_backups,
     settings::Settings,
     storage,
 };
@@ -203,6 +204,7 @@ async fn serve_with(
     };
     let mut node = compose(&settings, ROLES, deps).await?;
     node.tasks.extend(backups);
+    scheduled_backups::add_to(&mut node, &settings, Arc::new(SystemClock))?;
     let reloads = Reloads::new(&meter).located_in(source);
     listeners.watches(&reloads).for_each(|task| node.watch(task));
     let ready = listeners.ready()?;
