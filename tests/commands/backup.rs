@@ -3,6 +3,7 @@
 mod damaged;
 mod documented;
 mod interrupted;
+mod scheduled;
 
 use std::{
     fs,
