@@ -158,7 +158,7 @@ fn what_no_rule_keeps_is_deleted_after_a_backup() {
     let is_answered = || checkpoints(&backups).iter().any(|it| it.join("READY").exists());
     assert!(becomes(is_answered));
     let child = child_of(&server).unwrap();
-    // It stands still while a later backup is made.
+    // It is stopped while a later backup is made.
     kill_process(child, Signal::STOP).unwrap();
     let later = backups.create()["id"].as_str().unwrap().to_owned();
     let before = ids(&backups);

@@ -74,7 +74,8 @@ impl BackupChild {
         [data_dir, self.data_dir.clone().into()].into_iter().chain(rest).collect()
     }
 
-    /// Runs `trestle backup NAME TARGET` with more arguments to its end, and passes each record that it prints to `each`.
+    /// Runs `trestle backup NAME TARGET` with more arguments to its end, and passes each record that it prints to
+    /// `each`.
     /// Where `stop` is cancelled, the command is ended.
     pub(super) async fn run(
         &self,
