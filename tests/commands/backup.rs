@@ -6,6 +6,7 @@ mod encrypted;
 mod interrupted;
 mod kept;
 mod mounted;
+mod scheduled;
 
 use std::{
     fs,

@@ -93,9 +93,9 @@ async fn filling_a_disk_warns_once_and_a_deleted_table_makes_room_for_writes() {
     let (short, enough) = messages(log.path());
     assert_eq!(short, enough + 1, "{}", fs::read_to_string(log.path()).unwrap());
     assert!(disk.free_bytes() >= 48 * MIB, "{} bytes are free", disk.free_bytes());
-    assert!(ready_page(&server).await.contains("read-only: disk"));
+    assert!(ready_page(&server).await.contains("read-only: disk or backup"));
     let status = Ended::of(command(&server, &["status", "-o", "plain"])).output;
-    assert!(status.contains("writes\tread-only: disk\n"), "{status}");
+    assert!(status.contains("writes\tread-only: disk or backup\n"), "{status}");
     kept.get("p0", "000000").await.unwrap();
 
     let deleted = DeleteTableRequest { table: "Big".to_owned() };

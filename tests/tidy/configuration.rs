@@ -9,10 +9,11 @@ use crate::source::Source;
 /// The document.
 const DOCUMENT: &str = "docs/configuration.md";
 /// The files of the settings, in the order of the document.
-const FILES: [&str; 9] = [
+const FILES: [&str; 10] = [
     "services/server/src/settings/server.rs",
     "services/server/src/settings/tls.rs",
     "services/server/src/settings/storage.rs",
+    "services/server/src/settings/backup.rs",
     "services/server/src/settings/accounts.rs",
     "services/server/src/settings/gateway.rs",
     "services/server/src/settings/issuers.rs",

@@ -46,6 +46,7 @@ use trestle_kv::{Entry, Keyspace};
 pub use self::{
     args::{BackupCommand, CreateArgs, RestoreArgs},
     mount::{MountArgs, MountedBackup},
+    sealed::keys_problem,
     spool::{CHECKPOINT, CheckpointAnswer, FAILED, LOCK, READY, REQUEST, SPOOL},
 };
 

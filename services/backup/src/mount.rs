@@ -31,13 +31,13 @@ const NAME: &str = "backup";
 #[derive(Debug, Clone, Default, Args)]
 pub struct MountArgs {
     /// Serve a backup, read-only, in place of a data directory: a directory, s3://…, gs://… or az://…
-    #[arg(long = "backup", value_name = "TARGET")]
+    #[arg(long = "backup", value_name = "TARGET", conflicts_with_all = ["data_dir", "ephemeral"])]
     target: Option<String>,
     /// Which backup of it [default: the newest one]
     #[arg(long = "backup-id", value_name = "ID", requires = "target")]
     id: Option<String>,
     /// Read an encrypted one by the secret keys of age in this file
-    #[arg(long, value_name = "FILE", requires = "target", env = "TRESTLE_BACKUP_DECRYPT")]
+    #[arg(long, value_name = "FILE", env = "TRESTLE_BACKUP_DECRYPT")]
     decrypt: Option<PathBuf>,
 }
 
@@ -54,12 +54,6 @@ pub struct MountedBackup {
 }
 
 impl MountArgs {
-    /// Whether a backup is named.
-    #[must_use]
-    pub fn is_given(&self) -> bool {
-        self.target.is_some()
-    }
-
     /// Opens the backup, if one is named: its lists are read, and no more.
     ///
     /// # Errors

@@ -2,9 +2,7 @@
 
 use std::{
     fmt::{self, Display, Formatter},
-    fs::{self, File},
-    io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    fs, io,
     path::Path,
 };
 
@@ -15,6 +13,7 @@ use ring::{
     rand::{SecureRandom as _, SystemRandom},
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use trestle_kv::replace_file;
 
 /// What is below it are parts.
 pub(crate) const PARTS: &str = "parts";
@@ -130,13 +129,7 @@ impl NameKey {
         let random = SystemRandom::new().fill(&mut key);
         random.map_err(|_| io::Error::other("the system has no random numbers"))?;
         let text = format!("{}\n", PartName(key));
-        let draft = data_dir.join(format!("{FILE}.part"));
-        let mut file =
-            File::options().create(true).write(true).truncate(true).mode(0o600).open(&draft)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&draft, data_dir.join(FILE))?;
-        File::open(data_dir)?.sync_all()?;
+        replace_file(data_dir, FILE, text.as_bytes())?;
         Ok(text)
     }
 

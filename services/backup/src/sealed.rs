@@ -73,7 +73,7 @@ impl Recipients {
         match keys.len() {
             1..=KEYS_MAX => Ok(Self(keys)),
             found => Err(CliError::Usage(format!(
-                "--encrypt must name a file with 1 to {KEYS_MAX} keys: `{}`, keys=`{found}`",
+                "a file of keys to encrypt for must have 1 to {KEYS_MAX}: `{}`, keys=`{found}`",
                 path.display()
             ))),
         }
@@ -177,6 +177,12 @@ impl SealError {
             _ => Self::Changed,
         }
     }
+}
+
+/// Why the keys of a file cannot be used to encrypt, if so. Blocks.
+#[must_use]
+pub fn keys_problem(path: &Path) -> Option<String> {
+    Recipients::read(path).err().map(|error| error.to_string())
 }
 
 /// Whether a stored part is encrypted.
@@ -291,7 +297,7 @@ mod tests {
             Identities::read(&path).unwrap_err().to_string().contains("must have a secret key")
         );
         let error = Recipients::read(&path).unwrap_err().to_string();
-        assert!(error.contains("1 to 16 keys") && error.contains("keys=`0`"), "{error}");
+        assert!(error.contains("1 to 16") && error.contains("keys=`0`"), "{error}");
         let (_folder, path) = keys("# x\nAGE-SECRET-KEY-1WRONG\n");
         let error = Recipients::read(&path).unwrap_err().to_string();
         assert!(error.contains("line=`2`") && !error.contains("WRONG"), "{error}");

@@ -9,7 +9,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Write as _},
+    io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     time::Duration,
@@ -17,7 +17,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use trestle_command::errors::CliError;
-use trestle_kv::{Engine as _, FjallEngine, FjallOptions, OpenError, Ticks};
+use trestle_kv::{Engine as _, FjallEngine, FjallOptions, OpenError, Ticks, replace_file};
 
 use crate::{DataDirectory, manifest};
 
@@ -251,12 +251,7 @@ impl CheckpointAnswer {
 
     /// Writes it, whole or not at all, and for good.
     fn write(&self, directory: &Path) -> io::Result<()> {
-        let draft = directory.join("READY.new");
-        let mut file = File::create(&draft)?;
-        file.write_all(self.text().as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&draft, directory.join(READY))?;
-        File::open(directory)?.sync_all()
+        replace_file(directory, READY, self.text().as_bytes())
     }
 
     /// The instant for people.

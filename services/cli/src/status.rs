@@ -28,8 +28,9 @@ use crate::{
 
 /// The name by which gRPC health reports whether the store accepts writes.
 pub const WRITES: &str = "trestle.storage.writes";
-/// The state of a process that accepts only reads and deletes, because disk space is short.
-pub const READ_ONLY_DISK: &str = "read-only: disk";
+/// The state of a process that accepts only reads and deletes, because disk space is short, or only reads, because it
+/// shows a backup.
+pub const READ_ONLY: &str = "read-only: disk or backup";
 /// The state of a process whose store accepts no writes until a restart, after a failed write or sync, of a gateway
 /// before one that is not restarted soon, and of a process that shuts down.
 pub const STOPPED: &str = "not accepted: a store is stopped, or the server shuts down";
@@ -170,7 +171,7 @@ async fn status_of(session: &Session, service: &str) -> Option<ServingStatus> {
 #[must_use]
 pub fn limitation(writes: ServingStatus, whole: ServingStatus) -> Option<&'static str> {
     match (writes, whole) {
-        (ServingStatus::NotServing, ServingStatus::Serving) => Some(READ_ONLY_DISK),
+        (ServingStatus::NotServing, ServingStatus::Serving) => Some(READ_ONLY),
         (ServingStatus::NotServing, _) => Some(STOPPED),
         _ => None,
     }
@@ -296,7 +297,7 @@ mod tests {
         for (writes, whole, expected) in [
             (Serving, Serving, None),
             (Serving, NotServing, None),
-            (NotServing, Serving, Some(READ_ONLY_DISK)),
+            (NotServing, Serving, Some(READ_ONLY)),
             (NotServing, NotServing, Some(STOPPED)),
         ] {
             assert_eq!(limitation(writes, whole), expected, "{writes:?}, {whole:?}");

@@ -389,7 +389,7 @@ impl ServeArgs {
         let yes = |is_set: bool| is_set.then(|| "true".to_owned());
         let flags = [
             ("storage.data_dir", self.data_dir.as_ref().map(path)),
-            ("storage.ephemeral", yes(self.ephemeral || self.mount.is_given())),
+            ("storage.ephemeral", yes(self.ephemeral)),
             ("server.roles", self.roles.as_ref().map(Roles::to_string)),
             ("server.listen", self.listen.clone()),
             ("server.admin", self.admin.clone()),

@@ -11,12 +11,26 @@ use crate::{
     storage,
 };
 
-/// Logs what a start did. `ready` is the line with the listeners, `recovery` how long opening the store took.
-pub fn log(settings: &Settings, config: Option<&str>, recovery: Duration, ready: &str) {
+/// What a start did.
+pub struct StartReport<'a> {
+    /// The configuration file.
+    pub config: Option<&'a str>,
+    /// The backup that the server shows, if it has no store of its own.
+    pub backup: Option<&'a str>,
+    /// How long opening the store took.
+    pub recovery: Duration,
+    /// The line with the listeners.
+    pub ready: &'a str,
+}
+
+/// Logs what a start did.
+pub fn log(settings: &Settings, start: &StartReport<'_>) {
+    let StartReport { config, backup, recovery, ready } = *start;
     let storage = &settings.storage;
     let owns_data = settings.owns_data(ROLES);
-    let data_dir = owns_data.then(|| place(storage));
-    let durability = (owns_data && !storage.ephemeral).then(|| durability(storage.durability));
+    let has_store = owns_data && backup.is_none();
+    let data_dir = has_store.then(|| place(storage));
+    let durability = (has_store && !storage.ephemeral).then(|| durability(storage.durability));
     let recovery_ms = owns_data.then(|| u64::try_from(recovery.as_millis()).unwrap_or(u64::MAX));
     let unused = settings.unused_sections();
     let unused_sections = (!unused.is_empty()).then(|| unused.join(", "));
@@ -26,6 +40,7 @@ pub fn log(settings: &Settings, config: Option<&str>, recovery: Duration, ready:
         roles = %settings.server.roles,
         config = config.unwrap_or("none"),
         data_dir,
+        backup,
         durability,
         recovery_ms,
         listeners = ready.trim_start_matches("ready ").trim_end(),

@@ -261,11 +261,12 @@ fn watch_storage(stores: Stores, health: &Health, owners: Vec<RoleSpec>) -> Task
 }
 
 /// A stopped store accepts no writes until a restart: health reports NOT_SERVING, also of objects that another server
-/// uses. One that is short of disk space serves reads and deletes, so it remains.
+/// uses. One that is short of disk space serves reads and deletes, and a backup serves reads, so they remain.
 async fn report_storage(stores: &Stores, health: &Health, owners: &[RoleSpec]) {
     let problem = stores.stopped();
-    let is_space_short = stores.engine.status().is_space_short;
-    let limitation = writes_limitation(problem.is_some(), is_space_short);
+    let status = stores.engine.status();
+    let is_read_only = status.is_space_short || status.is_read_only;
+    let limitation = writes_limitation(problem.is_some(), is_read_only);
     health.limit(healthcheck::WRITES, STORE, limitation).await;
     for role in owners {
         report_role(health, role, limitation, problem.clone()).await;
@@ -288,10 +289,10 @@ async fn report_role(
 }
 
 /// Why no writes are accepted, if so.
-fn writes_limitation(is_stopped: bool, is_space_short: bool) -> Option<&'static str> {
-    match (is_stopped, is_space_short) {
+fn writes_limitation(is_stopped: bool, is_read_only: bool) -> Option<&'static str> {
+    match (is_stopped, is_read_only) {
         (true, _) => Some(healthcheck::STOPPED),
-        (false, true) => Some(healthcheck::READ_ONLY_DISK),
+        (false, true) => Some(healthcheck::READ_ONLY),
         (false, false) => None,
     }
 }
@@ -336,7 +337,7 @@ mod tests {
 
     #[test]
     fn a_role_that_does_not_serve_is_stopped_once_that_is_a_problem_and_has_no_full_disk() {
-        assert_eq!(upstream_limitation(true, false), Some(healthcheck::READ_ONLY_DISK));
+        assert_eq!(upstream_limitation(true, false), Some(healthcheck::READ_ONLY));
         assert_eq!(upstream_limitation(false, false), None, "it may be restarting, and calls wait");
         assert_eq!(upstream_limitation(false, true), Some(healthcheck::STOPPED));
     }

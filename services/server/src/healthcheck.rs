@@ -4,7 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus};
 use trestle_cli::status::limitation;
-pub use trestle_cli::status::{READ_ONLY_DISK, STOPPED, WRITES};
+pub use trestle_cli::status::{READ_ONLY, STOPPED, WRITES};
 use trestle_command::{
     client::of_health, endpoint::called_address, errors::CliError, trust::TlsArgs,
 };

@@ -34,6 +34,7 @@ pub mod reload;
 pub mod repair;
 pub mod roles;
 pub mod running;
+pub mod scheduled_backups;
 pub mod serve;
 pub mod settings;
 mod slow;

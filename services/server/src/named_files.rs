@@ -26,7 +26,9 @@ pub fn problems(settings: &Settings) -> Vec<String> {
     let of_roles = upstreams::file_problems(settings);
     let of_accounts = identity::key_file_problems(settings).into_iter();
     let of_telemetry = telemetry::salt_problem(&settings.telemetry);
-    of_listeners.chain(of_gateways).chain(of_accounts).chain(of_roles).chain(of_telemetry).collect()
+    let of_backups = settings.backup.file_problem();
+    let of_roles = of_roles.into_iter().chain(of_telemetry).chain(of_backups);
+    of_listeners.chain(of_gateways).chain(of_accounts).chain(of_roles).collect()
 }
 
 /// Each file by itself, also where another one is missing; if each can be used, whether they fit together.

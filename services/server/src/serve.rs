@@ -15,13 +15,15 @@ use trestle_runtime::{serve::Drained, task::Task, telemetry::Telemetry};
 use trestle_service::{clock::SystemClock, exemplar::Exemplars};
 
 use crate::{
-    backup, banner,
+    backup,
+    banner::{self, StartReport},
     compose::{NodeDeps, compose},
     descriptors::DescriptorPlan,
     process_error::ProcessError,
     reload::{Reloads, SettingsSource},
     roles::{BLOB, ROLES},
     running::{Listeners, Running, Signals},
+    scheduled_backups,
     settings::Settings,
     storage,
 };
@@ -51,6 +53,8 @@ struct OwnedData {
     objects: Option<ObjectStorage>,
     /// Responds to requests of backups.
     backups: Option<Task>,
+    /// The backup that all of it is from, if it is.
+    shown: Option<String>,
 }
 
 impl Server {
@@ -104,12 +108,16 @@ impl Server {
         };
         let mut node = compose(settings, ROLES, deps).await?;
         node.tasks.extend(data.backups);
+        if data.shown.is_none() {
+            scheduled_backups::add_to(&mut node, settings, Arc::new(SystemClock))?;
+        }
         let reloads = Reloads::new(&meter).located_in(source.clone());
         listeners.watches(&reloads).for_each(|task| node.watch(task));
         let ready = listeners.ready()?;
         let reload = node.reload.clone();
         let running = Running::start(node, listeners, settings, telemetry.exposition());
-        banner::log(settings, config.as_deref(), recovery, &ready);
+        let (config, backup) = (config.as_deref(), data.shown.as_deref());
+        banner::log(settings, &StartReport { config, backup, recovery, ready: &ready });
         print(&ready)?;
         until_signal(running, signals, &reload).await
     }
@@ -122,12 +130,11 @@ impl Server {
         }
         let has_objects = settings.server.roles.has(BLOB.name);
         if let Some(mounted) = self.backup.open(backup::rules()).await? {
-            let (id, instant) = (mounted.id, mounted.instant);
-            info!(id, instant, "this server shows a backup, and accepts no writes");
+            let shown = format!("{} of {}, read-only", mounted.id, mounted.instant);
             let engine: Arc<dyn Engine> = Arc::new(mounted.engine);
             let objects = has_objects.then_some(mounted.objects);
             let engine = Some(storage::observed(engine, meter, exemplars));
-            return Ok(OwnedData { engine, objects, backups: None });
+            return Ok(OwnedData { engine, objects, backups: None, shown: Some(shown) });
         }
         let files = self.descriptors.store_files;
         let store = storage::open(&settings.storage, files, meter, exemplars)?;
@@ -136,7 +143,7 @@ impl Server {
             false => None,
         };
         let backups = storage::backups(&settings.storage, &store, objects.as_ref(), meter)?;
-        Ok(OwnedData { engine: Some(store.engine), objects, backups })
+        Ok(OwnedData { engine: Some(store.engine), objects, backups, shown: None })
     }
 }
 

@@ -2,10 +2,8 @@
 
 use std::{fs, io, path::Path};
 
-use trestle_kv::OpenError;
+use trestle_kv::{OpenError, replace_file};
 use uuid::Uuid;
-
-use crate::data_files;
 
 /// The file in the data directory.
 const FILE: &str = "store-id";
@@ -23,7 +21,7 @@ pub(crate) fn of(data_dir: &Path) -> Result<Uuid, OpenError> {
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let id = Uuid::new_v4();
-            let written = data_files::replace(data_dir, FILE, &format!("{id}\n"));
+            let written = replace_file(data_dir, FILE, format!("{id}\n").as_bytes());
             written.map(|()| id).map_err(|source| OpenError::Io { path, source })
         }
         Err(source) => Err(OpenError::Io { path, source }),

@@ -121,6 +121,7 @@ pub mod conformance;
 mod count;
 mod decide;
 mod domain;
+mod durable_file;
 pub mod engine;
 mod error;
 #[cfg(feature = "testing")]
@@ -146,6 +147,7 @@ pub use crate::change::{
 };
 pub use crate::count::{count, scan_in_steps, visit_rows};
 pub use crate::domain::{Domain, DomainOf, DomainRef, Lock};
+pub use crate::durable_file::replace_file;
 pub use crate::engine::{Durability, Engine, EngineStatus, Entry, Scan, ScanLimit, Snapshot};
 pub use crate::error::{CommitError, EngineError};
 pub use crate::fjall::{

@@ -7,11 +7,7 @@
 //! that more than two lines are those of starts that failed. A store with another claim was used by a copy of the
 //! directory, whatever the numbers are: a copy that lost a race must not own the store by starting again.
 
-use std::{
-    fs::{self, File},
-    io::{self, Write as _},
-    path::Path as FilePath,
-};
+use std::{fs, io, path::Path as FilePath};
 
 use object_store::{Error, ObjectStore, PutMode, PutOptions, PutPayload, path::Path};
 use uuid::Uuid;
@@ -80,15 +76,11 @@ impl StoreBinding {
     }
 
     fn write(&self, data_dir: &FilePath) -> io::Result<()> {
-        let part = data_dir.join(format!("{FILE}.part"));
-        let mut file = File::create(&part)?;
-        writeln!(file, "{}\n{}", self.url, self.owner)?;
+        let mut text = format!("{}\n{}\n", self.url, self.owner);
         for (start, nonce) in &self.claims {
-            writeln!(file, "{start} {nonce}")?;
+            text += &format!("{start} {nonce}\n");
         }
-        file.sync_all()?;
-        fs::rename(&part, data_dir.join(FILE))?;
-        File::open(data_dir)?.sync_all()
+        trestle_kv::replace_file(data_dir, FILE, text.as_bytes())
     }
 
     /// Claims the store by a number that is greater than those before, in the data directory and then in the store.

@@ -38,8 +38,38 @@ fn a_backup_is_read_by_every_command_and_never_written() {
         assert!(rejected.errors.contains("a backup, which accepts no writes"), "{rejected:?}");
     }
     assert_eq!(shown(&copy, backups.folder.path()), before);
+    let status = succeeds(&copy, &["status"]).output;
+    assert!(status.contains("writes\tread-only: disk or backup"), "{status}");
     assert_eq!(copy.terminate(), Some(0));
     assert_eq!(backups.parts(), parts);
+}
+
+#[test]
+fn the_configuration_of_the_server_that_made_it_is_used() {
+    let backups = Backups::new();
+    let server = backups.serve("data");
+    succeeds(&server, &["table", "create", "orders"]);
+    backups.create();
+    let config = backups.path("trestle.toml");
+    let (data, own) = (backups.text("data"), backups.text("target"));
+    let text = format!(
+        "[storage]\ndata_dir = '{data}'\nblob_url = 's3://absent/path'\n[backup]\ntarget = '{own}'\n"
+    );
+    fs::write(&config, text).unwrap();
+    let (target, config) = (backups.text("target"), config.to_str().unwrap());
+    let key = ("TRESTLE_BACKUP_DECRYPT", "/dev/null");
+    let variables = [key, ("AWS_REGION", "x"), ("AWS_ENDPOINT_URL", "http://127.0.0.1:1")];
+    let checked =
+        bare(&["config", "check", "--config", config]).env(key.0, key.1).output().unwrap();
+    assert!(checked.status.success(), "the variable of other commands is no flag: {checked:?}");
+    let parts = backups.parts();
+    let refused = Ended::of(bare(&["serve", "--backup", &target, "--data-dir", &data]));
+    assert!(refused.code == Some(2) && refused.errors.contains("--backup"), "{refused:?}");
+
+    let copy = Server::start(&["--config", config, "--backup", &target], &variables[1..]);
+    succeeds(&copy, &["entity", "query", "orders"]);
+    assert_eq!(copy.terminate(), Some(0));
+    assert_eq!(backups.parts(), parts, "no schedule");
 }
 
 #[test]

@@ -157,3 +157,26 @@ fn a_mistake_that_a_flag_makes_is_at_that_flag() {
         assert!(checked.errors.lines().any(|line| line.starts_with(start)), "{start}: {checked:?}");
     }
 }
+
+#[test]
+fn a_schedule_of_backups_names_what_is_wrong_with_it() {
+    let found = mistakes(
+        b"[backup]\ntarget = \"./store/backups\"\nevery = \"5s\"\nkeep_last = 0\nkeep_for = \"a while\"\n\
+          max_rate = \"fast\"\n[storage]\ndata_dir = \"./store\"\n",
+    );
+
+    let time = "a whole number and ms, s, m, h or d; a number alone is in seconds";
+    let outside = "must be outside of the data directory and of the objects of the store";
+    assert_eq!(
+        found,
+        [
+            format!("2: backup.target: {outside}: target=`./store/backups`, data_dir=`./store`"),
+            format!("3: backup.every: must be 1m to 30d: {time}: value=`5s`"),
+            "4: backup.keep_last: must be 1 to 1000000: value=`0`".to_owned(),
+            format!("5: backup.keep_for: must be 1m to 7300d: {time}: value=`a while`"),
+            "6: backup.max_rate: must be a whole number of bytes, or a size such as 128MiB, 0 to 1TiB: \
+             value=`fast`"
+                .to_owned(),
+        ]
+    );
+}

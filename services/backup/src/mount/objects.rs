@@ -47,17 +47,15 @@ impl BackedUpObjects {
     }
 
     async fn piece(&self, object: &ObjectRef, at: (u64, u64)) -> Result<Bytes> {
-        let name = PartName::from_bytes(&object.parts).map(|parts| parts.piece(at.0));
-        if let Some(piece) = name.and_then(|name| self.cache.get(name)) {
-            return Ok(piece);
-        }
-        let read =
-            verify::piece(&self.repository, object, at).await.map_err(|error| failed(&error))?;
-        let piece = Bytes::from(read.map_err(|bad| failed(&bad))?);
-        if let Some(name) = name {
-            self.cache.add(name, piece.clone(), piece.len());
-        }
-        Ok(piece)
+        let parts = PartName::from_bytes(&object.parts);
+        let name = parts.ok_or_else(|| failed(&"an object has no name"))?.piece(at.0);
+        let read = async {
+            let read = verify::piece(&self.repository, object, at).await;
+            let read = read.map_err(|error| failed(&error))?.map_err(|bad| failed(&bad))?;
+            let bytes = read.len();
+            Ok((Bytes::from(read), bytes))
+        };
+        self.cache.read(name, read).await
     }
 
     async fn read(&self, object: &ObjectRef, range: &Range<u64>) -> Result<Bytes> {

@@ -45,10 +45,12 @@ impl BackedUpRows {
 
     async fn rows(&self, chunk: &ChunkRef) -> Result<Arc<Vec<Entry>>, EngineError> {
         let name = PartName::from_bytes(&chunk.name);
-        if let Some(rows) = name.and_then(|name| self.cache.get(name)) {
-            return Ok(rows);
-        }
-        let corrupt = |reason: &str| EngineError::Corrupt { reason: reason.into() };
+        let name = name.ok_or_else(|| corrupt("a chunk has no name"))?;
+        self.cache.read(name, self.read(chunk)).await
+    }
+
+    /// The rows of a chunk, and what they take.
+    async fn read(&self, chunk: &ChunkRef) -> Result<(Arc<Vec<Entry>>, usize), EngineError> {
         let read = verify::chunk(&self.repository, chunk).await;
         let read =
             read.map_err(|error| EngineError::Unavailable { reason: error.to_string().into() })?;
@@ -56,12 +58,12 @@ impl BackedUpRows {
         let rows = read.into_iter().filter_map(|row| (self.restored)(row).transpose());
         let rows: Vec<Entry> = rows.collect::<Result<_, _>>().map_err(|reason| corrupt(&reason))?;
         let bytes = rows.iter().map(|row| row.key.len() + row.value.len() + ROW_BYTES).sum();
-        let rows = Arc::new(rows);
-        if let Some(name) = name {
-            self.cache.add(name, Arc::clone(&rows), bytes);
-        }
-        Ok(rows)
+        Ok((Arc::new(rows), bytes))
     }
+}
+
+fn corrupt(reason: &str) -> EngineError {
+    EngineError::Corrupt { reason: reason.into() }
 }
 
 /// The rows of a chunk that are in a span.

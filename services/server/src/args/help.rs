@@ -97,7 +97,7 @@ Exit codes:
 /// Of `healthcheck`.
 pub(super) const HEALTHCHECK_HELP: &str = "\
 Exit codes:
-    0  it serves; why it accepts no writes is printed, such as `read-only: disk`
+    0  it serves; why it accepts no writes is printed, such as `read-only: disk or backup`
     1  it does not serve, or it cannot be reached within 3 seconds
     2  wrong arguments or configuration";
 

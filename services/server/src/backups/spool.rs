@@ -9,6 +9,7 @@ use std::{
 
 use tracing::warn;
 use trestle_backup::{CHECKPOINT, FAILED, LOCK, READY, REQUEST};
+use trestle_kv::replace_file;
 use trestle_service::clock::Ticks;
 
 use crate::data_files;
@@ -135,7 +136,7 @@ impl SpooledRequest {
     pub(super) fn succeed(&self, report: &str) -> io::Result<()> {
         // The name of the checkpoint must not be lost where that of the response is not.
         File::open(&self.directory)?.sync_all()?;
-        data_files::replace(&self.directory, READY, report)
+        replace_file(&self.directory, READY, report.as_bytes())
     }
 
     /// Reports to the command why there is no checkpoint, and removes what there is of one.
@@ -145,7 +146,7 @@ impl SpooledRequest {
     pub(super) fn fail(&self, reason: &str) -> io::Result<()> {
         warn!(id = self.id, reason, "a backup is not possible");
         let reason = reason.replace(['\n', '\r'], " ");
-        let reported = data_files::replace(&self.directory, FAILED, &format!("{reason}\n"));
+        let reported = replace_file(&self.directory, FAILED, format!("{reason}\n").as_bytes());
         self.discard().and(reported)
     }
 

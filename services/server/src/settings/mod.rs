@@ -2,6 +2,7 @@
 //! it.
 
 mod accounts;
+mod backup;
 mod gateway;
 mod issuers;
 mod limits;
@@ -24,6 +25,7 @@ use crate::roles::{GATEWAY, ROLES, RoleSpec, Roles, TABLE};
 
 pub use self::{
     accounts::{AccountSettings, AccountsSettings, SecretSetting},
+    backup::BackupSettings,
     gateway::{DevelopmentAccount, EndpointText, GatewaySettings, RoleTlsSettings, ServerName},
     issuers::{IssuerSettings, IssuersSettings},
     limits::LimitSettings,
@@ -58,6 +60,8 @@ pub struct Settings {
     pub tls: TlsSettings,
     /// The store.
     pub storage: StorageSettings,
+    /// The backups of the store.
+    pub backup: BackupSettings,
     /// The accounts.
     #[serde(default)]
     pub accounts: AccountsSettings,
@@ -85,6 +89,7 @@ impl Settings {
             server: ServerSettings::defaults(roles),
             tls: TlsSettings::default(),
             storage: StorageSettings::default(),
+            backup: BackupSettings::default(),
             accounts: AccountsSettings::default(),
             gateway: GatewaySettings::default(),
             limits: LimitSettings::default(),
@@ -157,6 +162,7 @@ impl Settings {
             server.problems(&self.tls),
             self.tls.problems(),
             self.storage.problems(),
+            self.backup.problems(&self.storage),
             self.gateway.problems(&server.roles, roles),
             self.accounts.problems(server, development),
             no_accounts.into_iter().collect(),
@@ -210,6 +216,7 @@ impl Settings {
         let quotas = has(TABLE) || has(GATEWAY) || stores;
         let sections = [
             ("storage", self.owns_data(ROLES), self.storage == storage),
+            ("backup", self.owns_data(ROLES), self.backup == BackupSettings::default()),
             ("accounts", has(GATEWAY), self.accounts == AccountsSettings::default()),
             ("gateway", has(GATEWAY), self.gateway == GatewaySettings::default()),
             ("quotas", quotas, self.quotas == QuotaSettings::default()),
@@ -261,6 +268,7 @@ fn range_of(key: &str) -> Option<RangeInclusive<u64>> {
         let sections = [
             ("server", settings.server.numbers().to_vec()),
             ("storage", settings.storage.numbers().to_vec()),
+            ("backup", settings.backup.numbers().to_vec()),
             ("gateway", settings.gateway.numbers().to_vec()),
             ("limits", settings.limits.numbers().to_vec()),
             ("quotas", QuotaNumbers::ranges().to_vec()),

@@ -226,7 +226,7 @@ async fn a_store_short_of_disk_space_remains_ready_and_reports_read_only() {
     }
 
     assert_eq!(before, Ok(None));
-    assert_eq!(checked().await, Ok(Some("read-only: disk")));
+    assert_eq!(checked().await, Ok(Some("read-only: disk or backup")));
     assert_eq!(health.problems(), [""; 0]);
     running.stop().await;
 }

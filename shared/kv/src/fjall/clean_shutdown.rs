@@ -21,7 +21,6 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::directory;
 use super::inventory::DATABASE;
 use super::journal;
 
@@ -91,7 +90,7 @@ pub(super) fn take(directory: &Path) -> io::Result<Option<Vec<u8>>> {
 
 /// Writes a marker, whole or not at all.
 pub(super) fn put(directory: &Path, text: &[u8]) -> io::Result<()> {
-    directory::replace(directory, FILE, text)
+    crate::replace_file(directory, FILE, text)
 }
 
 /// Every journal must be there as it was left. An older one beside them holds what was flushed: its

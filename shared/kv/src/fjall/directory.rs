@@ -106,16 +106,6 @@ pub(super) fn remove_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes a file, whole or not at all, and for good.
-pub(super) fn replace(directory: &Path, name: &str, text: &[u8]) -> io::Result<()> {
-    let draft = directory.join(format!("{name}.new"));
-    let mut file = File::create(&draft)?;
-    io::Write::write_all(&mut file, text)?;
-    file.sync_all()?;
-    fs::rename(&draft, directory.join(name))?;
-    sync(directory)
-}
-
 /// Makes the names in a directory durable.
 pub(super) fn sync(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()

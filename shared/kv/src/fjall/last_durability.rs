@@ -32,5 +32,5 @@ pub(super) fn store(directory: &Path, durability: SyncPolicy) -> io::Result<()> 
         fs::remove_file(directory.join(FILE))?;
         return directory::sync(directory);
     }
-    directory::replace(directory, FILE, RELAXED.as_bytes())
+    crate::replace_file(directory, FILE, RELAXED.as_bytes())
 }

@@ -13,7 +13,6 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::directory;
 use crate::Keyspace;
 
 const FILE: &str = "MANIFEST";
@@ -53,7 +52,7 @@ pub(super) fn write(directory: &Path, keyspaces: &[Keyspace]) -> io::Result<()> 
         text.push_str(&line(keyspace));
         text.push('\n');
     }
-    directory::replace(directory, FILE, text.as_bytes())
+    crate::replace_file(directory, FILE, text.as_bytes())
 }
 
 fn line(keyspace: &Keyspace) -> String {

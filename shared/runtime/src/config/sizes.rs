@@ -3,10 +3,10 @@
 use bytesize::ByteSize;
 use config::{Value, ValueKind};
 
-/// Whether a key is a number of bytes.
+/// Whether a key is a number of bytes, or of bytes a second.
 pub(super) fn is_size(key: &str) -> bool {
     let name = key.rsplit('.').next().unwrap_or(key);
-    name.split('_').any(|word| word == "bytes")
+    name.split('_').any(|word| word == "bytes" || word == "rate")
 }
 
 /// Replaces texts of sizes with a unit by the number of bytes, where the default is a number or there is none.

@@ -74,7 +74,7 @@ async fn serves_probes_and_metrics() {
     let serving = tokio::spawn(admin.serve(listener, None, stop.clone()));
 
     let ready = get(address, "/readyz").await;
-    health.limit("test.writes", "store", Some("read-only: disk")).await;
+    health.limit("test.writes", "store", Some("read-only: disk or backup")).await;
     let limited = get(address, "/readyz").await;
     health.report(TABLE, Some("storage stopped: disk".to_owned())).await;
     let unready = get(address, "/readyz").await;
@@ -101,7 +101,7 @@ async fn serves_probes_and_metrics() {
     assert_eq!(nowhere, ("HTTP/1.1 404 Not Found".to_owned(), pages));
     assert_eq!(health, live);
     assert_eq!(ready, ("HTTP/1.1 200 OK".to_owned(), "ok\n".to_owned()));
-    assert_eq!(limited, ("HTTP/1.1 200 OK".to_owned(), "read-only: disk\n".to_owned()));
+    assert_eq!(limited, ("HTTP/1.1 200 OK".to_owned(), "read-only: disk or backup\n".to_owned()));
     assert_eq!(unready.0, "HTTP/1.1 503 Service Unavailable");
     assert_eq!(unready.1, format!("{TABLE}: storage stopped: disk\n"));
     assert_eq!(live.0, "HTTP/1.1 200 OK");

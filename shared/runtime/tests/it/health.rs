@@ -44,7 +44,7 @@ async fn reports_not_serving_for_the_process_until_every_service_recovers() {
 async fn a_limitation_applies_while_any_part_of_the_process_reports_it() {
     let health = Health::of(&[TABLE]).await;
     let mut client = HealthClient::new(health.service());
-    let full = Some("read-only: disk");
+    let full = Some("read-only: disk or backup");
     let mut found = Vec::new();
 
     for (part, limitation) in

@@ -81,6 +81,8 @@ pub const LISTENER: &str = "trestle.listener";
 pub const RELOAD_SUBJECT: &str = "trestle.reload.subject";
 /// The result of a reload: `applied`, `failed`, or `needs_restart`.
 pub const RELOAD_RESULT: &str = "trestle.reload.result";
+/// The result of a scheduled backup: `complete`, `damaged` or `failed`; `prune_failed` of the prune after it.
+pub const BACKUP_RESULT: &str = "trestle.backup.result";
 /// The name of a background task, as in its log lines.
 pub const TASK_NAME: &str = "trestle.task.name";
 /// The stream of log records of an item that was rejected: one of the first hundred of a process, or `_OTHER`.

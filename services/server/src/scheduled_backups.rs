@@ -1,0 +1,221 @@
+//! Backups that the server makes by itself, as `backup.target` and `backup.every` set. It runs the commands `backup
+//! create` and, with a rule of what is kept, `backup prune`, one at a time; [`schedule`] decides when, [`child`] runs
+//! them. The store is read, compressed and sent in the process of the command, as if a person had run it.
+
+mod child;
+mod reported;
+mod schedule;
+#[cfg(test)]
+mod tests;
+
+use std::{ffi::OsString, io, path::PathBuf, sync::Arc, time::Duration};
+
+use opentelemetry::metrics::Meter;
+use serde_json::Value;
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+use trestle_runtime::task::Task;
+use trestle_service::{
+    clock::{Clock, Ticks},
+    etag::parse_time,
+};
+
+use self::{
+    child::{BackupChild, ChildEnd},
+    reported::{BackupResult, ReportedBackups},
+    schedule::BackupSchedule,
+};
+use crate::{
+    compose::Node,
+    roles::ROLES,
+    settings::{BackupSettings, Settings},
+};
+
+/// How often it looks whether a backup is due.
+const LOOKS_EVERY: Duration = Duration::from_secs(5);
+
+/// Adds to a node the backups that the settings schedule: none without a target, or without a store on disk.
+///
+/// # Errors
+/// An executable or a working directory that the system does not name.
+pub fn add_to(node: &mut Node, settings: &Settings, clock: Arc<dyn Clock>) -> io::Result<()> {
+    if let Some(backups) = ScheduledBackups::of(settings, clock, &node.meter)? {
+        // A command that runs is ended when the server shuts down.
+        let stop = backups.stop.clone();
+        node.drains.push(Box::new(move || stop.cancel()));
+        node.tasks.push(backups.into_task());
+    }
+    Ok(())
+}
+
+/// See the module.
+struct ScheduledBackups {
+    child: BackupChild,
+    every: Duration,
+    max_rate: u64,
+    /// The file of the keys that backups are encrypted for.
+    encrypt: Option<PathBuf>,
+    /// The arguments of `backup prune`; empty where nothing is pruned.
+    keep: Vec<OsString>,
+    clock: Arc<dyn Clock>,
+    reported: ReportedBackups,
+    /// None until it has looked for the newest backup.
+    schedule: Option<BackupSchedule>,
+    stop: CancellationToken,
+}
+
+impl ScheduledBackups {
+    fn of(settings: &Settings, clock: Arc<dyn Clock>, meter: &Meter) -> io::Result<Option<Self>> {
+        let BackupSettings { max_rate, .. } = settings.backup;
+        let Some(target) = settings.backup.target() else { return Ok(None) };
+        if !settings.owns_data(ROLES) || settings.storage.ephemeral {
+            return Ok(None);
+        }
+        let every = settings.backup.every().map_err(io::Error::other)?;
+        let child = BackupChild::new(&settings.storage.data_dir, target)?;
+        let keep = keep_args(&settings.backup);
+        let reported = ReportedBackups::new(every, Arc::clone(&clock), meter);
+        let (schedule, stop) = (None, CancellationToken::new());
+        let encrypt = settings.backup.encrypt.as_ref().map(std::path::absolute).transpose()?;
+        Ok(Some(Self { child, every, max_rate, encrypt, keep, clock, reported, schedule, stop }))
+    }
+
+    fn into_task(self) -> Task {
+        let backups = Arc::new(Mutex::new(self));
+        Task::new("scheduled-backups", LOOKS_EVERY, move || {
+            let backups = Arc::clone(&backups);
+            async move {
+                backups.lock().await.step().await;
+                Ok(false)
+            }
+        })
+    }
+
+    /// Makes a backup if one is due.
+    async fn step(&mut self) {
+        let schedule = match self.schedule.take() {
+            Some(schedule) => schedule,
+            None => self.begin().await,
+        };
+        let is_due = schedule.is_due(self.clock.elapsed()) && !self.stop.is_cancelled();
+        let schedule = if is_due { self.back_up(schedule).await } else { schedule };
+        self.schedule = Some(schedule);
+    }
+
+    /// Looks for the newest backup at the target. Where it cannot, the first backup reports why.
+    async fn begin(&mut self) -> BackupSchedule {
+        let (mut newest, mut complete) = (None, None);
+        let found = |record: Value| {
+            let instant = instant_of(&record);
+            newest = newest.max(instant);
+            if record["state"] == "complete" {
+                complete = complete.max(instant);
+            }
+        };
+        let end = self.child.run("list", &[], &self.stop, found).await;
+        if let ChildEnd::Failed(reason) = end {
+            debug!(reason, "no backups were found");
+        }
+        if let Some(instant) = complete {
+            self.reported.newest(instant);
+        }
+        let age = newest.map(|newest| self.clock.now().since(newest));
+        let schedule = BackupSchedule::begin(self.every, self.clock.elapsed(), age);
+        let age_seconds = age.map(|age| age.as_secs());
+        info!(newest_age_seconds = age_seconds, every = ?self.every, "backups are scheduled");
+        schedule
+    }
+
+    async fn back_up(&mut self, mut schedule: BackupSchedule) -> BackupSchedule {
+        let (began, mut made) = (self.clock.elapsed(), None);
+        let args = self.child.create_args(self.max_rate, self.encrypt.as_deref());
+        let end = self.child.run("create", &args, &self.stop, |record| made = Some(record)).await;
+        let now = self.clock.elapsed();
+        let result = match (end, made) {
+            (ChildEnd::Stopped, _) => return schedule,
+            (ChildEnd::Failed(reason), None) => {
+                warn!(reason, "no backup was made");
+                BackupResult::Failed
+            }
+            (ChildEnd::Succeeded, None) => {
+                warn!(reason = "the command printed no result", "no backup was made");
+                BackupResult::Failed
+            }
+            // One with damage is a backup of the rest, and the next one is not sooner for it.
+            (ChildEnd::Succeeded | ChildEnd::Failed(_), Some(made)) => self.made(&made),
+        };
+        self.reported.ended(result, now.saturating_sub(began));
+        match result {
+            BackupResult::Failed => schedule.failed(now),
+            BackupResult::Damaged => schedule.made(began, now),
+            BackupResult::Complete => {
+                self.prune().await;
+                schedule.made(began, self.clock.elapsed());
+            }
+        }
+        schedule
+    }
+
+    /// Reports a backup that was made.
+    fn made(&self, made: &Value) -> BackupResult {
+        let text = |name: &str| made[name].as_str().unwrap_or_default().to_owned();
+        let number = |name: &str| made[name].as_u64().unwrap_or_default();
+        let (id, rows, objects) = (text("id"), number("rows"), number("objects"));
+        let (sent_bytes, seconds) = (number("sent_bytes"), made["seconds"].as_f64());
+        self.reported.sent(sent_bytes);
+        let damaged = made["damage"].as_array().map_or(0, Vec::len);
+        if damaged > 0 {
+            warn!(
+                id,
+                rows,
+                objects,
+                sent_bytes,
+                seconds,
+                damaged,
+                "a backup was made without what could not be read: `trestle backup show` names it"
+            );
+            return BackupResult::Damaged;
+        }
+        info!(id, rows, objects, sent_bytes, seconds, "a backup was made");
+        if let Some(instant) = instant_of(made) {
+            self.reported.newest(instant);
+        }
+        BackupResult::Complete
+    }
+
+    /// Deletes what no rule keeps, if there is a rule.
+    async fn prune(&mut self) {
+        if self.keep.is_empty() {
+            return;
+        }
+        let mut pruned = None;
+        let each = |record| pruned = Some(record);
+        match self.child.run("prune", &self.keep, &self.stop, each).await {
+            ChildEnd::Stopped => {}
+            ChildEnd::Failed(reason) => {
+                self.reported.prune_failed();
+                warn!(reason, "old backups were not deleted");
+            }
+            ChildEnd::Succeeded => {
+                let pruned: Value = pruned.unwrap_or_default();
+                let backups = pruned["backups"].as_array().map_or(0, Vec::len);
+                if backups > 0 {
+                    info!(backups, bytes = pruned["bytes"].as_u64(), "old backups were deleted");
+                }
+            }
+        }
+    }
+}
+
+/// The arguments of the rules of what is kept; empty without a rule.
+fn keep_args(settings: &BackupSettings) -> Vec<OsString> {
+    let last = settings.keep_last.map(|last| ["--keep-last".to_owned(), last.to_string()]);
+    let time = settings.keep_for.clone().map(|time| ["--keep-for".to_owned(), time]);
+    last.into_iter().chain(time).flatten().map(OsString::from).collect()
+}
+
+/// The instant of a backup; none of one whose manifest cannot be read.
+fn instant_of(record: &Value) -> Option<Ticks> {
+    parse_time(record["instant"].as_str()?)
+}
