@@ -115,7 +115,7 @@ impl NodeParts {
         self.watch(role.watches);
         self.pages.extend(role.pages);
         self.drains.extend(role.drain);
-        Upstream::Local(role.calls)
+        role.calls
     }
 
     /// A role in another process.

@@ -8,7 +8,7 @@ use trestle_objects::ObjectStorage;
 use trestle_runtime::{admin::AdminPage, config::ConfigError, health::Health, task::Task};
 use trestle_service::{
     layer::{
-        CallService, Request, Response, ResponseFuture, compression::MessageCompressionLayer,
+        Request, Response, ResponseFuture, compression::MessageCompressionLayer,
         message_size::MessageSizeLayer, unknown_method::UnknownMethodLayer,
     },
     limits::MESSAGE_BYTES_MAX,
@@ -63,7 +63,7 @@ pub type DrainAction = Box<dyn FnOnce() + Send>;
 /// A role in this process.
 pub struct BuiltRole {
     /// Handles the calls of its services.
-    pub calls: CallService,
+    pub calls: Upstream,
     /// Its background tasks.
     pub tasks: Vec<Task>,
     /// Tasks that watch files, and check them at once on a reload.
@@ -94,7 +94,7 @@ impl BuiltRole {
         let service = MessageSizeLayer::new(MESSAGE_BYTES_MAX).layer(service);
         Self {
             // Here, and not in the gateway, which passes bodies as they are.
-            calls: CallService::new(MessageCompressionLayer::new(message_bytes_max).layer(service)),
+            calls: Upstream::local(MessageCompressionLayer::new(message_bytes_max).layer(service)),
             tasks: Vec::new(),
             watches: Vec::new(),
             pages: Vec::new(),

@@ -57,6 +57,7 @@ impl Housekeeper {
         };
         let mut looked = Instant::now();
         while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(wait.min(RELIEVES_EVERY)) {
+            self.shared.views.note();
             self.relieve();
             self.drain();
             if looked.elapsed() >= wait {

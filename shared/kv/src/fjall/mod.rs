@@ -34,6 +34,7 @@ mod obsoletes;
 mod open;
 mod open_views;
 mod options;
+mod per_thread;
 mod point;
 mod read_cache;
 mod read_epochs;
@@ -81,10 +82,10 @@ use self::housekeeping::Housekeeper;
 use self::read_cache::CachedReads;
 use self::reclaim::Reclaimer;
 use self::shared::EngineState;
-use self::snapshot::{FjallSnapshot, LONG_SCANS_MAX};
+use self::snapshot::FjallSnapshot;
 use crate::limits::Limits;
 use crate::time::Ticks;
-use crate::turns::{Owner, Turns};
+use crate::turns::Owner;
 use crate::{
     Change, CommitError, Durability, Engine, EngineError, EngineStatus, Snapshot, Span, Version,
 };
@@ -93,7 +94,6 @@ use crate::{
 /// unlocks the directory once the last snapshot was dropped too.
 pub struct FjallEngine {
     shared: Arc<EngineState>,
-    long_scans: Turns,
     /// `None` only while it is dropped, as are those of the other threads.
     jobs: Option<CommitSender>,
     housekeeping: Option<std::sync::mpsc::Sender<()>>,
@@ -117,7 +117,6 @@ impl FjallEngine {
         let (housekeeping, stop) = std::sync::mpsc::channel();
         let (reclaim, stop_reclaim) = std::sync::mpsc::channel();
         let mut engine = Self {
-            long_scans: Turns::new(LONG_SCANS_MAX, LONG_SCANS_MAX - 1),
             jobs: Some(jobs),
             housekeeping: Some(housekeeping),
             reclaim: Some(reclaim),
@@ -190,8 +189,7 @@ impl FjallEngine {
 #[async_trait]
 impl Engine for FjallEngine {
     async fn snapshot(&self) -> Result<Box<dyn Snapshot>, EngineError> {
-        let long_scans = self.long_scans.clone();
-        Ok(Box::new(FjallSnapshot::new(Arc::clone(&self.shared), long_scans)))
+        Ok(Box::new(FjallSnapshot::new(Arc::clone(&self.shared))))
     }
 
     async fn commit(&self, mut change: Change) -> Result<Version, CommitError> {

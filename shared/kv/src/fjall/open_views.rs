@@ -3,28 +3,69 @@
 //! What was flushed stays in memory for as long as a snapshot from before is open, and counts in the write buffer. The
 //! pace of a client may so decide how long: a reader that stalls would have every writer wait. So while writes wait,
 //! the snapshots that are open for long are ended; their next read fails, and is repeated in a new one.
+//!
+//! Nearly every snapshot is closed after microseconds, so opening one costs little: the place of a closed view is used
+//! again while it is in the caches of the processor, each thread has a list of its own, and only the housekeeper reads
+//! the clock, when it first notes a view.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use super::per_thread::PerThread;
 use super::read_epochs::EpochGuard;
+use super::shared::EngineState;
 use crate::EngineError;
 
-/// Lists of views, so that threads seldom meet at one.
-const LISTS: usize = 16;
-/// A list is freed of the views that are closed when it is twice as long as what was open, and this long at least.
-const LIST_MIN: usize = 64;
+/// Places that a list keeps while none of its views is open.
+const PLACES_KEPT: usize = 64;
+/// The time of a view that was not noted yet.
+const NEVER: u64 = u64::MAX;
 
-/// What an open snapshot reads.
+/// The view of an open snapshot. Dropping it closes the view.
 pub(super) struct OpenView {
-    since: Instant,
-    /// Dropped in this order: what the view shows is kept until then.
-    view: RwLock<Option<(fjall::Snapshot, EpochGuard)>>,
-    is_ended: AtomicBool,
+    place: Arc<Place>,
+    // The view is closed before the database.
+    shared: Arc<EngineState>,
+}
+
+/// Whether the view of a long scan is still open.
+pub(super) struct ViewCheck {
+    place: Arc<Place>,
+    generation: u64,
+}
+
+/// A slot for one view after another.
+struct Place {
+    /// Its list, and its index there.
+    list: usize,
+    index: usize,
+    view: RwLock<Option<View>>,
+    /// How many views were closed or ended here.
+    generation: AtomicU64,
+    /// Microseconds since [`OpenViews::since`] at which the view was first noted, or [`NEVER`].
+    noted_us: AtomicU64,
+}
+
+/// Dropped in this order: what the snapshot shows is kept until then.
+struct View {
+    snapshot: fjall::Snapshot,
+    reading: EpochGuard,
 }
 
 impl OpenView {
+    /// Opens a view of the newest state.
+    pub(super) fn open(shared: Arc<EngineState>) -> Self {
+        let reading = shared.reads.enter();
+        let view = View { snapshot: shared.database.snapshot(), reading };
+        Self { place: shared.views.add(view), shared }
+    }
+
+    /// The engine that is read.
+    pub(super) fn engine(&self) -> &Arc<EngineState> {
+        &self.shared
+    }
+
     /// Reads in the view. It stays open for as long as that takes.
     ///
     /// # Errors
@@ -33,23 +74,74 @@ impl OpenView {
         &self,
         read: impl FnOnce(&fjall::Snapshot, &EpochGuard) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
-        let view = self.view.read().unwrap_or_else(PoisonError::into_inner);
-        let (view, reading) = view.as_ref().ok_or_else(ended)?;
-        read(view, reading)
+        let view = self.place.view.read().unwrap_or_else(PoisonError::into_inner);
+        let View { snapshot, reading } = view.as_ref().ok_or_else(ended)?;
+        read(snapshot, reading)
     }
 
-    /// Fails once it was ended. A long read checks it while it goes on.
+    /// A check that fails once the view is closed or ended.
+    pub(super) fn new_check(&self) -> ViewCheck {
+        let generation = self.place.generation.load(Relaxed);
+        ViewCheck { place: Arc::clone(&self.place), generation }
+    }
+}
+
+impl Drop for OpenView {
+    fn drop(&mut self) {
+        self.place.close_if(|| true);
+        self.shared.views.remove(&self.place);
+    }
+}
+
+impl ViewCheck {
+    /// Fails once the view was closed or ended. A long read calls it while it goes on.
     ///
     /// # Errors
     /// [`EngineError::SnapshotEnded`].
     pub(super) fn check(&self) -> Result<(), EngineError> {
-        if self.is_ended.load(Relaxed) { Err(ended()) } else { Ok(()) }
+        let is_open = self.place.generation.load(Relaxed) == self.generation;
+        if is_open { Ok(()) } else { Err(ended()) }
+    }
+}
+
+impl Place {
+    fn new(list: usize, index: usize) -> Self {
+        Self {
+            list,
+            index,
+            view: RwLock::new(None),
+            generation: AtomicU64::new(0),
+            noted_us: AtomicU64::new(NEVER),
+        }
     }
 
-    fn end(&self) {
-        self.is_ended.store(true, Relaxed);
-        let view = self.view.write().unwrap_or_else(PoisonError::into_inner).take();
+    fn set(&self, view: View) {
+        let mut open = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        self.noted_us.store(NEVER, Relaxed);
+        *open = Some(view);
+    }
+
+    /// Closes the view that is here, if `may` is true of it. Whether there was one.
+    fn close_if(&self, may: impl FnOnce() -> bool) -> bool {
+        let mut open = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        if open.is_none() || !may() {
+            return false;
+        }
+        self.generation.fetch_add(1, Relaxed);
+        let view = open.take();
+        drop(open);
         drop(view);
+        true
+    }
+
+    /// Notes the time, unless the view was noted before.
+    fn note(&self, now_us: u64) {
+        let _ = self.noted_us.compare_exchange(NEVER, now_us, Relaxed, Relaxed);
+    }
+
+    fn is_noted_before(&self, time_us: u64) -> bool {
+        let noted_us = self.noted_us.load(Relaxed);
+        noted_us != NEVER && noted_us <= time_us
     }
 }
 
@@ -57,97 +149,101 @@ fn ended() -> EngineError {
     EngineError::SnapshotEnded { reason: "it was open for long while writes waited".into() }
 }
 
-/// See the module.
-#[derive(Default)]
+/// The views of all open snapshots.
 pub(super) struct OpenViews {
-    lists: [Mutex<Vec<Weak<OpenView>>>; LISTS],
-    next: AtomicUsize,
+    lists: PerThread<PlaceList>,
+    since: Instant,
+}
+
+/// The places of some threads.
+#[derive(Default)]
+struct PlaceList(Mutex<Places>);
+
+#[derive(Default)]
+struct Places {
+    all: Vec<Arc<Place>>,
+    /// Those without a view, by index; the last one was used last.
+    free: Vec<usize>,
+}
+
+impl Default for OpenViews {
+    fn default() -> Self {
+        Self { lists: PerThread::default(), since: Instant::now() }
+    }
 }
 
 impl OpenViews {
-    /// Adds a view that was just opened.
-    pub(super) fn add(&self, view: fjall::Snapshot, reading: EpochGuard) -> Arc<OpenView> {
-        let view = RwLock::new(Some((view, reading)));
-        let view =
-            Arc::new(OpenView { since: Instant::now(), view, is_ended: AtomicBool::new(false) });
-        let number = self.next.fetch_add(1, Relaxed) % LISTS;
-        if let Some(list) = self.lists.get(number) {
-            let mut list = list.lock().unwrap_or_else(PoisonError::into_inner);
-            if list.len() >= LIST_MIN && list.len() == list.capacity() {
-                list.retain(|view| view.strong_count() > 0);
-                let open = list.len();
-                list.shrink_to((2 * open).max(LIST_MIN));
-                list.reserve((2 * open).max(LIST_MIN) - open);
-            }
-            list.push(Arc::downgrade(&view));
-        }
-        view
+    fn add(&self, view: View) -> Arc<Place> {
+        let (number, list) = self.lists.own();
+        let place = list.lock().claim(number);
+        place.set(view);
+        place
     }
 
-    /// Ends the views that have been open for so long. How many there were.
+    /// Frees a place whose view was closed.
+    fn remove(&self, place: &Place) {
+        if let Some(list) = self.lists.get(place.list) {
+            list.lock().free(place.index);
+        }
+    }
+
+    /// Notes the views that are open. The age of a view counts from the first call while it is open.
+    pub(super) fn note(&self) {
+        self.note_at(self.now_us());
+    }
+
+    fn note_at(&self, now_us: u64) {
+        for list in self.lists.iter() {
+            list.lock().all.iter().for_each(|place| place.note(now_us));
+        }
+    }
+
+    /// Ends the views that were first noted at least `age` ago. Returns their number.
     pub(super) fn end_older_than(&self, age: Duration) -> usize {
-        let is_old = |view: &Arc<OpenView>| view.since.elapsed() >= age;
+        let now_us = self.now_us();
+        self.note_at(now_us);
+        let age_us = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
+        let Some(time_us) = now_us.checked_sub(age_us) else { return 0 };
         let mut ended = 0;
-        for list in &self.lists {
-            let mut list = list.lock().unwrap_or_else(PoisonError::into_inner);
-            let old: Vec<_> = list.iter().filter_map(Weak::upgrade).filter(is_old).collect();
-            list.retain(|view| view.upgrade().is_some_and(|view| !is_old(&view)));
-            drop(list);
-            ended += old.len();
-            old.iter().for_each(|view| view.end());
+        for list in self.lists.iter() {
+            let mut old = list.lock().all.clone();
+            old.retain(|place| place.is_noted_before(time_us));
+            // Another view may be there by now, which was not noted.
+            ended += old.iter().filter(|it| it.close_if(|| it.is_noted_before(time_us))).count();
         }
         ended
+    }
+
+    fn now_us(&self) -> u64 {
+        u64::try_from(self.since.elapsed().as_micros()).unwrap_or(NEVER - 1)
+    }
+}
+
+impl PlaceList {
+    fn lock(&self) -> MutexGuard<'_, Places> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Places {
+    /// A place without a view.
+    fn claim(&mut self, list: usize) -> Arc<Place> {
+        if let Some(place) = self.free.pop().and_then(|index| self.all.get(index)) {
+            return Arc::clone(place);
+        }
+        let place = Arc::new(Place::new(list, self.all.len()));
+        self.all.push(Arc::clone(&place));
+        place
+    }
+
+    fn free(&mut self, index: usize) {
+        self.free.push(index);
+        // What many open snapshots at a time needed is freed after them.
+        if self.free.len() == self.all.len() && self.all.len() > PLACES_KEPT {
+            *self = Self::default();
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::fjall::open::open;
-    use crate::fjall::options::FjallOptions;
-    use crate::fjall::shared::EngineState;
-    use crate::{DomainRef, Keyspace};
-
-    fn engine(directory: &tempfile::TempDir) -> EngineState {
-        let domain = |_: &[u8]| DomainRef { group: 1, part: &[] };
-        let keyspaces = vec![Keyspace { name: "a", kinds: 1..=1, domain }];
-        open(&FjallOptions::new(directory.path(), keyspaces)).unwrap()
-    }
-
-    fn add(engine: &EngineState) -> Arc<OpenView> {
-        let reading = engine.reads.enter();
-        engine.views.add(engine.database.snapshot(), reading)
-    }
-
-    #[test]
-    fn only_old_views_are_ended_and_an_ended_one_holds_nothing() {
-        let directory = tempfile::tempdir().unwrap();
-        let engine = engine(&directory);
-        let views = [add(&engine), add(&engine)];
-        assert_eq!(engine.views.end_older_than(Duration::from_secs(3600)), 0);
-        assert!(views.iter().all(|view| view.read(|_, _| Ok(())).is_ok() && view.check().is_ok()));
-        assert!(!engine.reads.pass(Duration::ZERO));
-
-        assert_eq!(engine.views.end_older_than(Duration::ZERO), 2);
-
-        let is_ended = |result| matches!(result, Err(EngineError::SnapshotEnded { .. }));
-        assert!(views.iter().all(|it| is_ended(it.read(|_, _| Ok(()))) && is_ended(it.check())));
-        assert!(engine.reads.pass(Duration::ZERO), "nothing is kept for them");
-        assert_eq!(engine.views.end_older_than(Duration::ZERO), 0, "each is ended once");
-    }
-
-    #[test]
-    fn closed_views_do_not_add_up() {
-        let directory = tempfile::tempdir().unwrap();
-        let engine = engine(&directory);
-        let held: Vec<_> = (0..10).map(|_| add(&engine)).collect();
-        for _ in 0..LISTS * LIST_MIN * 10 {
-            drop(add(&engine));
-        }
-        let listed: usize = engine.views.lists.iter().map(|list| list.lock().unwrap().len()).sum();
-        assert!(listed <= LISTS * LIST_MIN * 2, "{listed}");
-        assert_eq!(engine.views.end_older_than(Duration::ZERO), held.len());
-    }
-}
+mod tests;

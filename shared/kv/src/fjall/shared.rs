@@ -30,7 +30,11 @@ use crate::keyspace::{Keyspaces, unknown_keyspace};
 use crate::limits::Limits;
 use crate::service_clock::ServiceClock;
 use crate::time::Ticks;
+use crate::turns::Turns;
 use crate::{CommitError, EngineError, Write};
+
+/// Long scans that run at a time. One owner has at most all but one: a scan over what was deleted may take seconds.
+const LONG_SCANS_MAX: usize = 4;
 
 /// A keyspace that is open.
 pub(super) struct Tree {
@@ -63,8 +67,9 @@ pub(super) struct EngineState {
     /// Bytes in memtables when a group was last formed, with those that are flushed and not released yet.
     pub(super) buffered_bytes: AtomicU64,
     pub(super) written: Written,
-    pub(super) reads: Arc<ReadEpochs>,
+    pub(super) reads: ReadEpochs,
     pub(super) views: OpenViews,
+    pub(super) long_scans: Turns,
     pub(super) counters: Counters,
     pub(super) on_group: GroupObserver,
     pub(super) on_sync: SyncObserver,
@@ -121,8 +126,9 @@ impl EngineState {
             memtable_bytes: parts.memtable_bytes,
             buffered_bytes: AtomicU64::new(0),
             written: Written::after(parts.version_floor),
-            reads: Arc::default(),
+            reads: ReadEpochs::default(),
             views: OpenViews::default(),
+            long_scans: Turns::new(LONG_SCANS_MAX, LONG_SCANS_MAX - 1),
             counters: Counters::default(),
             on_group: parts.on_group,
             on_sync: parts.on_sync,

@@ -13,45 +13,37 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use fjall::Readable as _;
 
-use super::open_views::OpenView;
+use super::open_views::{OpenView, ViewCheck};
 use super::read_epochs::EpochGuard;
 use super::shared::{EngineState, read_failed};
 use crate::keyspace::unknown_keyspace;
-use crate::turns::Turns;
 use crate::{Direction, EngineError, Entry, Scan, ScanLimit, Snapshot, Span};
 
 /// What a scan may read on the calling thread.
 const INLINE: ScanLimit = ScanLimit { rows: 500, bytes: 512 * 1024 };
 
-/// Long scans that run at a time. One owner has at most all but one: a scan over what was deleted may take seconds.
-pub(super) const LONG_SCANS_MAX: usize = 4;
-
 /// Rows between two looks whether the snapshot was ended.
 const CHECKED_ROWS: usize = 256;
 
 pub(super) struct FjallSnapshot {
-    // Before `shared`: a reader is released before the database closes.
-    view: Arc<OpenView>,
-    shared: Arc<EngineState>,
-    long_scans: Turns,
+    view: OpenView,
 }
 
 impl FjallSnapshot {
-    pub(super) fn new(shared: Arc<EngineState>, long_scans: Turns) -> Self {
-        let reading = shared.reads.enter();
-        let view = shared.views.add(shared.database.snapshot(), reading);
-        Self { view, shared, long_scans }
+    pub(super) fn new(shared: Arc<EngineState>) -> Self {
+        Self { view: OpenView::open(shared) }
     }
 
     fn open(&self, span: &Span) -> Result<ScanCursor, EngineError> {
-        let index = self.shared.keyspaces.index_of_span(span)?;
-        let tree = self.shared.trees.get(index).ok_or_else(|| unknown_keyspace(&span.start))?;
+        let shared = self.view.engine();
+        let index = shared.keyspaces.index_of_span(span)?;
+        let tree = shared.trees.get(index).ok_or_else(|| unknown_keyspace(&span.start))?;
         let range = span.start.as_ref()..span.end.as_ref();
         self.view.read(|view, reading| {
             Ok(ScanCursor {
                 rows: view.range(&tree.handle, range),
                 _reading: reading.clone(),
-                view: Arc::clone(&self.view),
+                view: self.view.new_check(),
                 direction: span.direction,
                 scan: Scan { entries: Vec::new(), more: true },
                 bytes: 0,
@@ -63,7 +55,7 @@ impl FjallSnapshot {
 #[async_trait]
 impl Snapshot for FjallSnapshot {
     async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
-        let tree = self.shared.tree(key).ok_or_else(|| unknown_keyspace(key))?;
+        let tree = self.view.engine().tree(key).ok_or_else(|| unknown_keyspace(key))?;
         let value = self
             .view
             .read(|view, _| view.get(&tree.handle, key).map_err(|error| read_failed(&error)))?;
@@ -74,9 +66,10 @@ impl Snapshot for FjallSnapshot {
         if span.is_empty() {
             return Ok(Scan { entries: Vec::new(), more: false });
         }
-        let limit = self.shared.limits.of_scan(limit);
+        let shared = self.view.engine();
+        let limit = shared.limits.of_scan(limit);
         let mut cursor = self.open(span)?;
-        if self.shared.tombstones.are_few() {
+        if shared.tombstones.are_few() {
             let inline = ScanLimit {
                 rows: limit.rows.min(INLINE.rows),
                 bytes: limit.bytes.min(INLINE.bytes),
@@ -86,8 +79,8 @@ impl Snapshot for FjallSnapshot {
                 return Ok(cursor.finish());
             }
         }
-        let turn = self.long_scans.take().await;
-        let shared = Arc::clone(&self.shared);
+        let turn = shared.long_scans.take().await;
+        let shared = Arc::clone(shared);
         let rest = tokio::task::spawn_blocking(move || {
             let outcome = cursor.read(limit).map(|()| cursor.finish());
             drop((shared, turn));
@@ -104,7 +97,7 @@ struct ScanCursor {
     rows: fjall::Iter,
     /// The caller may drop the snapshot while a scan goes on, or the engine end it.
     _reading: EpochGuard,
-    view: Arc<OpenView>,
+    view: ViewCheck,
     direction: Direction,
     /// `more` is true until the range ends.
     scan: Scan,

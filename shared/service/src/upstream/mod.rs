@@ -33,7 +33,9 @@ use std::{
     task::{Context, Poll},
 };
 
+use tokio::task::futures::TaskLocalFuture;
 use tower::Service;
+use trestle_kv::turns::Owner;
 
 use crate::layer::{CallService, Request, Response, ResponseFuture, shares::CallHolder};
 
@@ -46,7 +48,7 @@ pub use self::{
 /// A service, in this process or another.
 #[derive(Clone)]
 pub enum Upstream {
-    /// In this process.
+    /// In this process; [`Upstream::local`] has each call of it work for its account.
     Local(CallService),
     /// In another process.
     Remote(Remote),
@@ -60,7 +62,30 @@ impl Upstream {
         S: Clone + Send + Sync + 'static,
         S::Future: Send + 'static,
     {
-        Self::Local(CallService::new(service))
+        Self::Local(CallService::new(OwnedCalls(service)))
+    }
+}
+
+/// A service whose calls are work of their accounts. It is below the type-erased service, so that a call has no other
+/// future of its own on the heap for it.
+#[derive(Clone)]
+struct OwnedCalls<S>(S);
+
+impl<S> Service<Request> for OwnedCalls<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = TaskLocalFuture<Owner, S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let owner = CallHolder::of(request.extensions()).holder().owner();
+        owner.scope(self.0.call(request))
     }
 }
 
@@ -78,10 +103,7 @@ impl Service<Request> for Upstream {
 
     fn call(&mut self, request: Request) -> ResponseFuture {
         match self {
-            Self::Local(service) => {
-                let owner = CallHolder::of(request.extensions()).holder().owner();
-                Box::pin(owner.scope(service.call(request)))
-            }
+            Self::Local(service) => service.call(request),
             Self::Remote(remote) => remote.send(request),
         }
     }
@@ -90,7 +112,6 @@ impl Service<Request> for Upstream {
 #[cfg(test)]
 mod tests {
     use tonic::body::Body;
-    use trestle_kv::turns::Owner;
 
     use super::*;
     use crate::{layer::shares::Holder, response_stream};

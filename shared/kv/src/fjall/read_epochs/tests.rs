@@ -36,3 +36,19 @@ fn a_snapshot_that_opens_while_one_waits_is_not_waited_for() {
 
     assert!(waits.join().expect("it ends"));
 }
+
+#[test]
+fn snapshots_of_every_thread_are_waited_for() {
+    let epochs = ReadEpochs::default();
+    let mut guards = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..20).map(|_| scope.spawn(|| epochs.enter())).collect();
+        threads.into_iter().map(|thread| thread.join().expect("it ends")).collect::<Vec<_>>()
+    });
+
+    while let Some(guard) = guards.pop() {
+        assert!(!epochs.pass(SHORT));
+        drop(guard);
+    }
+
+    assert!(epochs.pass(SHORT));
+}

@@ -53,8 +53,8 @@ impl CountedRequest {
         Self { framing, held_bytes, deadline, throttle, incomplete, complete }
     }
 
-    /// Sorts a part into those to forward and those of an incomplete message.
-    fn sort(&mut self, part: BodyPart) {
+    /// Sorts a part into those to forward and those of an incomplete message. Returns the next to forward.
+    fn sort(&mut self, part: BodyPart) -> Option<BodyPart> {
         let mut data = match part.map(|part| part.map(Frame::into_data)) {
             Some(Ok(Ok(data))) => data,
             Some(Ok(Err(other))) => return self.forward(Some(Ok(other))),
@@ -64,7 +64,7 @@ impl CountedRequest {
         self.throttle.used(data.len());
         if !self.held_bytes.hold(self.framing.take(&data)) {
             self.incomplete.clear();
-            return self.complete.push_back(Some(Err(self.held_bytes.status())));
+            return Some(Some(Err(self.held_bytes.status())));
         }
         let incomplete = self.framing.incomplete();
         if incomplete == 0
@@ -74,32 +74,41 @@ impl CountedRequest {
         }
         let rest = data.split_off(data.len().saturating_sub(incomplete));
         let begins = self.incomplete.is_empty();
-        if !data.is_empty() || (begins && rest.is_empty()) {
-            self.forward(Some(Ok(Frame::data(data))));
-        }
+        let next = if !data.is_empty() || (begins && rest.is_empty()) {
+            self.forward(Some(Ok(Frame::data(data))))
+        } else {
+            None
+        };
         if !rest.is_empty() {
             self.incomplete.push_back(rest);
         }
+        next
     }
 
-    /// Forwards what waits, and then a part.
-    fn forward(&mut self, part: BodyPart) {
+    /// Forwards what waits, and then a part. Returns the first of them; mostly nothing waits.
+    fn forward(&mut self, part: BodyPart) -> Option<BodyPart> {
+        if self.incomplete.is_empty() {
+            return Some(part);
+        }
         let waiting = self.incomplete.drain(..).map(|data| Some(Ok(Frame::data(data))));
         self.complete.extend(waiting);
         self.complete.push_back(part);
+        self.complete.pop_front()
     }
 }
 
 impl BodyWrapper for CountedRequest {
     fn poll(&mut self, mut body: Pin<&mut Body>, cx: &mut Context<'_>) -> Poll<Next> {
+        if let Some(part) = self.complete.pop_front() {
+            return Poll::Ready(Next::Part(part));
+        }
         loop {
-            if let Some(part) = self.complete.pop_front() {
-                return Poll::Ready(Next::Part(part));
-            }
             // A delay is not the client's.
             ready!(self.throttle.poll_ready(cx));
             let Poll::Ready(part) = body.as_mut().poll_frame(cx) else { break };
-            self.sort(part);
+            if let Some(part) = self.sort(part) {
+                return Poll::Ready(Next::Part(part));
+            }
         }
         let Some(deadline) = &mut self.deadline else {
             return Poll::Pending;
