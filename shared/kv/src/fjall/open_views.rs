@@ -200,9 +200,11 @@ impl OpenViews {
 
     /// Ends the views that were first noted at least `age` ago. Returns their number.
     pub(super) fn end_older_than(&self, age: Duration) -> usize {
-        let now_us = self.now_us();
+        self.end_at(self.now_us(), u64::try_from(age.as_micros()).unwrap_or(u64::MAX))
+    }
+
+    fn end_at(&self, now_us: u64, age_us: u64) -> usize {
         self.note_at(now_us);
-        let age_us = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
         let Some(time_us) = now_us.checked_sub(age_us) else { return 0 };
         let mut ended = 0;
         for list in self.lists.iter() {

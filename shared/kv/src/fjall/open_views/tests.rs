@@ -17,7 +17,7 @@ fn places(engine: &EngineState) -> usize {
     engine.views.lists.iter().map(|list| list.lock().all.len()).sum()
 }
 
-fn is_ended(result: Result<(), EngineError>) -> bool {
+fn is_ended(result: &Result<(), EngineError>) -> bool {
     matches!(result, Err(EngineError::SnapshotEnded { .. }))
 }
 
@@ -34,30 +34,28 @@ fn only_old_views_are_ended_and_an_ended_one_holds_nothing() {
 
     assert_eq!(engine.views.end_older_than(Duration::ZERO), 2);
 
-    assert!(views.iter().all(|view| is_ended(view.read(|_, _| Ok(())))));
-    assert!(checks.iter().all(|it| is_ended(it.check())));
+    assert!(views.iter().all(|view| is_ended(&view.read(|_, _| Ok(())))));
+    assert!(checks.iter().all(|it| is_ended(&it.check())));
     assert!(engine.reads.pass(Duration::ZERO), "nothing is kept for them");
     assert_eq!(engine.views.end_older_than(Duration::ZERO), 0, "each is ended once");
 }
 
 #[test]
-fn the_age_of_a_view_counts_from_its_first_note_and_not_as_the_one_before_it_in_its_place() {
-    const AGE: Duration = Duration::from_millis(20);
+fn the_age_of_a_view_does_not_count_from_the_one_before_it_in_its_place() {
     let directory = tempfile::tempdir().unwrap();
     let engine = engine(&directory);
     let closed = add(&engine);
-    engine.views.note();
-    std::thread::sleep(AGE);
+    engine.views.note_at(0);
     let place = Arc::as_ptr(&closed.place);
     drop(closed);
 
     let view = add(&engine);
 
     assert_eq!(Arc::as_ptr(&view.place), place, "the place is used again");
-    assert_eq!(engine.views.end_older_than(AGE), 0);
-    std::thread::sleep(AGE);
-    assert_eq!(engine.views.end_older_than(AGE), 1);
-    assert!(is_ended(view.read(|_, _| Ok(()))));
+    assert_eq!(engine.views.end_at(100, 50), 0);
+    assert_eq!(engine.views.end_at(149, 50), 0);
+    assert_eq!(engine.views.end_at(150, 50), 1);
+    assert!(is_ended(&view.read(|_, _| Ok(()))));
 }
 
 #[test]
@@ -71,7 +69,7 @@ fn a_check_fails_once_its_view_is_closed_whatever_is_opened_in_its_place() {
     drop(first);
     let second = add(&engine);
 
-    assert!(is_ended(check.check()));
+    assert!(is_ended(&check.check()));
     assert!(second.new_check().check().is_ok());
 }
 
@@ -83,7 +81,7 @@ fn an_ended_view_gives_its_place_back_once() {
     assert_eq!(engine.views.end_older_than(Duration::ZERO), 1);
     let next = add(&engine);
     assert!(next.read(|_, _| Ok(())).is_ok());
-    assert!(is_ended(ended.read(|_, _| Ok(()))), "the next one is elsewhere");
+    assert!(is_ended(&ended.read(|_, _| Ok(()))), "the next one is elsewhere");
 
     drop(ended);
 
@@ -127,7 +125,7 @@ fn views_of_many_threads_are_ended_together() {
 
     assert_eq!(engine.views.end_older_than(Duration::ZERO), THREADS);
 
-    assert!(views.iter().all(|view| is_ended(view.read(|_, _| Ok(())))));
+    assert!(views.iter().all(|view| is_ended(&view.read(|_, _| Ok(())))));
     drop(views);
     assert!(engine.reads.pass(Duration::ZERO));
 }

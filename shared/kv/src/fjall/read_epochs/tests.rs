@@ -40,12 +40,12 @@ fn a_snapshot_that_opens_while_one_waits_is_not_waited_for() {
 #[test]
 fn snapshots_of_every_thread_are_waited_for() {
     let epochs = ReadEpochs::default();
-    let mut guards = std::thread::scope(|scope| {
+    let guards = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..20).map(|_| scope.spawn(|| epochs.enter())).collect();
         threads.into_iter().map(|thread| thread.join().expect("it ends")).collect::<Vec<_>>()
     });
 
-    while let Some(guard) = guards.pop() {
+    for guard in guards {
         assert!(!epochs.pass(SHORT));
         drop(guard);
     }
