@@ -24,23 +24,23 @@ const NEVER: u64 = u64::MAX;
 
 /// The view of an open snapshot. Dropping it closes the view.
 pub(super) struct OpenView {
-    place: Arc<Place>,
+    place: Arc<ViewPlace>,
     // The view is closed before the database.
     shared: Arc<EngineState>,
 }
 
 /// Whether the view of a long scan is still open.
 pub(super) struct ViewCheck {
-    place: Arc<Place>,
+    place: Arc<ViewPlace>,
     generation: u64,
 }
 
 /// A slot for one view after another.
-struct Place {
+struct ViewPlace {
     /// Its list, and its index there.
     list: usize,
     index: usize,
-    view: RwLock<Option<View>>,
+    view: RwLock<Option<ViewContent>>,
     /// How many views were closed or ended here.
     generation: AtomicU64,
     /// Microseconds since [`OpenViews::since`] at which the view was first noted, or [`NEVER`].
@@ -48,7 +48,7 @@ struct Place {
 }
 
 /// Dropped in this order: what the snapshot shows is kept until then.
-struct View {
+struct ViewContent {
     snapshot: fjall::Snapshot,
     reading: EpochGuard,
 }
@@ -57,7 +57,7 @@ impl OpenView {
     /// Opens a view of the newest state.
     pub(super) fn open(shared: Arc<EngineState>) -> Self {
         let reading = shared.reads.enter();
-        let view = View { snapshot: shared.database.snapshot(), reading };
+        let view = ViewContent { snapshot: shared.database.snapshot(), reading };
         Self { place: shared.views.add(view), shared }
     }
 
@@ -75,7 +75,7 @@ impl OpenView {
         read: impl FnOnce(&fjall::Snapshot, &EpochGuard) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
         let view = self.place.view.read().unwrap_or_else(PoisonError::into_inner);
-        let View { snapshot, reading } = view.as_ref().ok_or_else(ended)?;
+        let ViewContent { snapshot, reading } = view.as_ref().ok_or_else(ended)?;
         read(snapshot, reading)
     }
 
@@ -104,7 +104,7 @@ impl ViewCheck {
     }
 }
 
-impl Place {
+impl ViewPlace {
     fn new(list: usize, index: usize) -> Self {
         Self {
             list,
@@ -115,7 +115,7 @@ impl Place {
         }
     }
 
-    fn set(&self, view: View) {
+    fn set(&self, view: ViewContent) {
         let mut open = self.view.write().unwrap_or_else(PoisonError::into_inner);
         self.noted_us.store(NEVER, Relaxed);
         *open = Some(view);
@@ -157,11 +157,11 @@ pub(super) struct OpenViews {
 
 /// The places of some threads.
 #[derive(Default)]
-struct PlaceList(Mutex<Places>);
+struct PlaceList(Mutex<ViewPlaces>);
 
 #[derive(Default)]
-struct Places {
-    all: Vec<Arc<Place>>,
+struct ViewPlaces {
+    all: Vec<Arc<ViewPlace>>,
     /// Those without a view, by index; the last one was used last.
     free: Vec<usize>,
 }
@@ -173,7 +173,7 @@ impl Default for OpenViews {
 }
 
 impl OpenViews {
-    fn add(&self, view: View) -> Arc<Place> {
+    fn add(&self, view: ViewContent) -> Arc<ViewPlace> {
         let (number, list) = self.lists.own();
         let place = list.lock().claim(number);
         place.set(view);
@@ -181,7 +181,7 @@ impl OpenViews {
     }
 
     /// Frees a place whose view was closed.
-    fn remove(&self, place: &Place) {
+    fn remove(&self, place: &ViewPlace) {
         if let Some(list) = self.lists.get(place.list) {
             list.lock().free(place.index);
         }
@@ -222,18 +222,18 @@ impl OpenViews {
 }
 
 impl PlaceList {
-    fn lock(&self) -> MutexGuard<'_, Places> {
+    fn lock(&self) -> MutexGuard<'_, ViewPlaces> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Places {
+impl ViewPlaces {
     /// A place without a view.
-    fn claim(&mut self, list: usize) -> Arc<Place> {
+    fn claim(&mut self, list: usize) -> Arc<ViewPlace> {
         if let Some(place) = self.free.pop().and_then(|index| self.all.get(index)) {
             return Arc::clone(place);
         }
-        let place = Arc::new(Place::new(list, self.all.len()));
+        let place = Arc::new(ViewPlace::new(list, self.all.len()));
         self.all.push(Arc::clone(&place));
         place
     }
