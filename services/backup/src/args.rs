@@ -89,8 +89,8 @@ impl KeyArgs {
     ///
     /// # Errors
     /// A file that has none.
-    pub(crate) fn read(&self) -> Result<Option<Identities>, CliError> {
-        self.decrypt.as_deref().map(Identities::read).transpose()
+    pub(crate) async fn read(&self) -> Result<Option<Identities>, CliError> {
+        Identities::read_if_named(self.decrypt.clone()).await
     }
 
     /// Whether there is a file.

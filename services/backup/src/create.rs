@@ -131,7 +131,7 @@ pub(crate) async fn run(
     check(&store, &target)?;
     let store_id = (store.rules.store_id)(&store.path);
     let store_id = store_id.map_err(CliError::file("cannot use the id of the data directory"))?;
-    let recipients = args.encrypt.as_deref().map(Recipients::read).transpose()?;
+    let recipients = Recipients::read_if_named(args.encrypt.clone()).await?;
     let repository = Repository::create(&target, &store_id, recipients.as_ref()).await?;
     let names = NameKey::of(&store.path);
     let names = names.map_err(CliError::file("cannot use the key of the names of backups"))?;

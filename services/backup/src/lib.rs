@@ -26,6 +26,8 @@ mod rows;
 mod sealed;
 mod show;
 mod spool;
+#[cfg(test)]
+mod tests;
 mod throttle;
 mod verify;
 

@@ -115,12 +115,16 @@ impl BackupManifest {
                  format=`{format}`, known=`{FORMAT}`"
             ));
         }
-        serde_json::from_slice(text).map_err(malformed)
+        let manifest: Self = serde_json::from_slice(text).map_err(malformed)?;
+        match Ticks::new(manifest.at) {
+            Some(_) => Ok(manifest),
+            None => Err(format!("the instant of the manifest is no time: at=`{}`", manifest.at)),
+        }
     }
 
     /// All rows.
     pub(crate) fn rows(&self) -> u64 {
-        self.keyspaces.iter().map(|keyspace| keyspace.rows).sum()
+        sum(self.keyspaces.iter().map(|keyspace| keyspace.rows))
     }
 
     /// Every list.
@@ -131,7 +135,7 @@ impl BackupManifest {
 
     /// The bytes of all rows.
     pub(crate) fn row_bytes(&self) -> u64 {
-        self.keyspaces.iter().map(|keyspace| keyspace.bytes).sum()
+        sum(self.keyspaces.iter().map(|keyspace| keyspace.bytes))
     }
 
     /// The keyspace of each part, among those of this version.
@@ -151,6 +155,11 @@ impl BackupManifest {
         }
         Ok(())
     }
+}
+
+/// Of numbers that may be impossible.
+fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
 }
 
 /// A time for people, by RFC 3339.

@@ -6,7 +6,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{ops::RangeInclusive, path::PathBuf, sync::Arc};
 
 use clap::Args;
 use trestle_command::errors::CliError;
@@ -17,7 +17,7 @@ use self::{objects::BackedUpObjects, rows::BackedUpRows};
 use crate::{
     ObjectAreaName, StoreRules,
     create::broken,
-    lists::{Listed, ObjectRef},
+    lists::{ChunkRef, Listed, ObjectRef},
     manifest::BackupManifest,
     repository::Repository,
     sealed::Identities,
@@ -60,7 +60,7 @@ impl MountArgs {
     /// One that cannot be read.
     pub async fn open(&self, rules: StoreRules) -> Result<Option<MountedBackup>, CliError> {
         let Some(target) = self.target.as_deref() else { return Ok(None) };
-        let keys = self.decrypt.as_deref().map(Identities::read).transpose()?;
+        let keys = Identities::read_if_named(self.decrypt.clone()).await?;
         let repository = Repository::open(target, keys).await?;
         let id = repository.id(self.id.as_deref()).await?;
         let manifest = show::read(&repository, &id).await?;
@@ -81,22 +81,29 @@ async fn mount(
         for at in &keyspace.lists {
             chunks.extend(list(&repository, *at).await?);
         }
-        rows.add(keyspace.first_kind..=keyspace.last_kind, chunks);
+        let kinds = keyspace.first_kind..=keyspace.last_kind;
+        check(&chunks, &kinds, keyspace.rows).map_err(|rule| differs(manifest, &rule))?;
+        rows.add(kinds, chunks);
     }
     let areas = [ObjectAreaName::Blobs, ObjectAreaName::Logs];
     let mut areas = areas.map(|_| BackedUpObjects::new(Arc::clone(&repository)));
     let [blobs, logs] = &mut areas;
+    let mut count = 0;
     for at in &manifest.objects.lists {
         for object in list::<ObjectRef>(&repository, *at).await? {
+            count += 1;
             match object.name().map(|name| name.area) {
                 Some(ObjectAreaName::Blobs) => blobs.add(object),
                 Some(ObjectAreaName::Logs) => logs.add(object),
-                None => return Err(broken(&std::io::Error::other("an object has no known area"))),
+                None => return Err(differs(manifest, "an object has no known area")),
             }
         }
     }
+    if count != manifest.objects.count {
+        return Err(differs(manifest, "its lists have other objects than it counts"));
+    }
     let at = Ticks::new(manifest.at);
-    let at = at.ok_or_else(|| broken(&std::io::Error::other("the instant is no time")))?;
+    let at = at.ok_or_else(|| differs(manifest, "the instant is no time"))?;
     let [blobs, logs] = areas;
     Ok(MountedBackup {
         engine: ReadOnlyEngine::new(rules.keyspaces, Arc::new(rows), at, NAME),
@@ -104,6 +111,27 @@ async fn mount(
         id: manifest.id.clone(),
         instant: manifest.instant.clone(),
     })
+}
+
+fn differs(manifest: &BackupManifest, rule: &str) -> CliError {
+    let text = format!("the backup cannot be shown: id=`{}`: {rule}", manifest.id);
+    CliError::Source { text, busy: false }
+}
+
+/// Whether chunks are those of a keyspace, in the order of their keys, with this number of rows.
+fn check(chunks: &[ChunkRef], kinds: &RangeInclusive<u8>, rows: u64) -> Result<(), String> {
+    let is_own = |key: &[u8]| key.first().is_some_and(|kind| kinds.contains(kind));
+    let is_chunk = |it: &ChunkRef| is_own(&it.first) && is_own(&it.last) && it.first <= it.last;
+    let is_ordered =
+        |pair: &[ChunkRef]| matches!(pair, [before, after] if before.last < after.first);
+    let found = chunks.iter().fold(0, |sum: u64, chunk| sum.saturating_add(chunk.rows));
+    match chunks.iter().all(is_chunk) && chunks.windows(2).all(is_ordered) {
+        false => Err("its chunks are not in order, or of another keyspace".to_owned()),
+        true if found != rows => {
+            Err(format!("its lists have other rows than it counts: found=`{found}`"))
+        }
+        true => Ok(()),
+    }
 }
 
 async fn list<E: Listed>(

@@ -2,7 +2,8 @@
 
 use std::{
     fmt::{self, Display, Formatter},
-    fs, io,
+    fs::File,
+    io::{self, Read as _},
     path::Path,
 };
 
@@ -19,6 +20,8 @@ use trestle_kv::replace_file;
 pub(crate) const PARTS: &str = "parts";
 /// The file of a data directory that has the key.
 const FILE: &str = "backup-key";
+/// More than it has.
+const FILE_BYTES_MAX: u64 = 256;
 const BYTES: usize = 32;
 
 /// The name of a part.
@@ -108,9 +111,13 @@ impl NameKey {
     /// A file that cannot be read or written, or is no key.
     pub(crate) fn of(data_dir: &Path) -> io::Result<Self> {
         let path = data_dir.join(FILE);
-        let text = match fs::read_to_string(&path) {
+        let text = match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Self::make(data_dir)?,
-            text => text?,
+            file => {
+                let mut text = String::new();
+                file?.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
+                text
+            }
         };
         let key = PartName::parse(text.trim_end()).ok_or_else(|| {
             let rule =
@@ -142,6 +149,8 @@ impl NameKey {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::fs;
+
     use super::*;
 
     /// The name of a content by a key that is not secret.

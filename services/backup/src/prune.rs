@@ -1,6 +1,9 @@
 //! `backup prune`.
 
-use std::{collections::HashSet, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use object_store::{ObjectMeta, path::Path};
 use serde_json::json;
@@ -13,11 +16,14 @@ use trestle_kv::{Clock as _, SystemClock, Ticks};
 use crate::{
     args::PruneArgs,
     create::broken,
-    manifest::{BackupManifest, ListRef},
+    manifest::{BackupManifest, KeyspaceRows, ListRef},
     names::{PARTS, PartName},
     repository::{ENTRY_LASTS, PRUNING, RUNNING, Repository, manifest_path},
     show, verify,
 };
+
+/// How far the clock of a server may be ahead of the one here.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(60 * 60);
 
 pub(crate) async fn run(args: &PruneArgs, out: &mut Output) -> Result<(), CliError> {
     if args.keep_last.is_none() && args.keep_for.is_none() {
@@ -104,17 +110,22 @@ async fn prune(
 }
 
 /// Removes those that no rule keeps; manifests are in the order of their ids, oldest first. The newest ones are counted
-/// by those without damage, so that a backup of a broken store does not replace a whole one.
+/// by those without damage, so that a backup of a broken store does not replace a whole one, and none of the future
+/// counts, so that one that an intruder wrote does not either.
 fn dropped(
     manifests: &mut Vec<BackupManifest>,
     args: &PruneArgs,
     now: Ticks,
 ) -> Vec<BackupManifest> {
     let last = usize::try_from(args.keep_last.unwrap_or(1)).unwrap_or(usize::MAX);
-    let mut newer = manifests.iter().filter(|manifest| manifest.damage.count == 0).count();
+    let is_counted = |manifest: &BackupManifest| {
+        let at = Ticks::new(manifest.at).unwrap_or(Ticks::MIN);
+        manifest.damage.count == 0 && at.since(now) <= CLOCKS_DIFFER
+    };
+    let mut newer = manifests.iter().filter(|manifest| is_counted(manifest)).count();
     let is_dropped = |manifest: &mut BackupManifest| {
         let is_newest = newer <= last;
-        newer -= usize::from(manifest.damage.count == 0);
+        newer -= usize::from(is_counted(manifest));
         // One of the future is not old.
         let age = Ticks::new(manifest.at).map_or(Duration::ZERO, |at| now.since(at));
         !is_newest && args.keep_for.is_none_or(|time| age > time)
@@ -127,14 +138,30 @@ async fn named(
     repository: &Repository,
     manifests: &[BackupManifest],
 ) -> Result<HashSet<u128>, CliError> {
-    let lists: HashSet<ListRef> = manifests.iter().flat_map(BackupManifest::lists).collect();
-    let mut named = HashSet::new();
-    for at in lists {
+    let (mut named, mut counts) = (HashSet::new(), HashMap::new());
+    for at in manifests.iter().flat_map(BackupManifest::lists) {
+        if counts.contains_key(&at) {
+            continue;
+        }
         // One that cannot be read ends the command: what it names must not be deleted.
         let names = verify::part_names(repository, at).await?.map_err(|bad| broken(&bad))?;
+        counts.insert(at, names.len() as u64);
         named.extend(names.into_iter().chain([at.list, at.parts]).map(|name| name.mark()));
     }
+    for manifest in manifests {
+        if !names_enough(manifest, |at| counts.get(&at).copied().unwrap_or_default()) {
+            let text = format!("its lists name fewer parts than it has: id=`{}`", manifest.id);
+            return Err(broken(&std::io::Error::other(text)));
+        }
+    }
     Ok(named)
+}
+
+/// Whether lists name at least as many parts as a backup must have: an object has one, and so have rows.
+fn names_enough(manifest: &BackupManifest, names: impl Fn(ListRef) -> u64) -> bool {
+    let of = |lists: &[ListRef]| lists.iter().map(|at| names(*at)).fold(0, u64::saturating_add);
+    let has_rows = |rows: &KeyspaceRows| of(&rows.lists) >= rows.rows.min(1);
+    manifest.keyspaces.iter().all(has_rows) && of(&manifest.objects.lists) >= manifest.objects.count
 }
 
 #[cfg(test)]

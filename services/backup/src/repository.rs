@@ -16,7 +16,10 @@ mod marker;
 
 use std::{
     collections::{BTreeSet, HashSet},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 use bytes::Bytes;
@@ -45,6 +48,10 @@ pub(crate) struct Repository {
     pub(crate) text: String,
     /// What opens encrypted parts.
     keys: Option<Arc<Identities>>,
+    /// The store whose backups are here, if the mark of the place can be read.
+    store_id: Option<String>,
+    /// Whether the backup that is read is encrypted.
+    is_sealed: AtomicBool,
     /// The names of the parts that are known to be there, by half of each.
     known: Mutex<HashSet<u128>>,
     /// The directories of what was written.
@@ -63,6 +70,9 @@ pub(crate) enum PartError {
     /// It cannot be opened.
     #[error(transparent)]
     SealError(#[from] SealError),
+    /// It is not, and the backup is: another one wrote it.
+    #[error("it is not encrypted, and the backup is")]
+    Plain,
     /// It is encrypted, and there are no keys.
     #[error("it is encrypted, give the file of its key by --decrypt")]
     NoKey,
@@ -77,6 +87,8 @@ impl Repository {
             target,
             text: text.to_owned(),
             keys: keys.map(Arc::new),
+            store_id: None,
+            is_sealed: AtomicBool::new(false),
             known: Mutex::default(),
             written: Mutex::default(),
         }
@@ -161,14 +173,29 @@ impl Repository {
         }
     }
 
-    /// The plain bytes of a part.
+    /// The plain bytes of a part that is never encrypted.
     ///
     /// # Errors
     /// Every kind of [`PartError`].
     pub(crate) async fn read(&self, path: &str) -> Result<Vec<u8>, PartError> {
+        self.read_as(path, false).await
+    }
+
+    /// The plain bytes of a part that is encrypted if the backup is.
+    ///
+    /// # Errors
+    /// Every kind of [`PartError`].
+    pub(crate) async fn read_sealed(&self, path: &str) -> Result<Vec<u8>, PartError> {
+        self.read_as(path, self.is_sealed.load(Relaxed)).await
+    }
+
+    async fn read_as(&self, path: &str, is_sealed: bool) -> Result<Vec<u8>, PartError> {
         let stored = self.get(path).await.map_err(PartError::Store)?.ok_or(PartError::Missing)?;
         let (owned, keys) = (path.to_owned(), self.keys.clone());
         let opened = move || {
+            if is_sealed && !sealed::is_sealed(&stored) {
+                return Err(PartError::Plain);
+            }
             if !sealed::is_sealed(&stored) {
                 return Ok(packed::unpack(&owned, &stored)?);
             }
@@ -186,6 +213,7 @@ impl Repository {
     /// A backup that is encrypted for others.
     pub(crate) fn check_keys(&self, manifest: &BackupManifest) -> Result<(), CliError> {
         let (recipients, id) = (&manifest.recipients, &manifest.id);
+        self.is_sealed.store(!recipients.is_empty(), Relaxed);
         let rule = match &self.keys {
             _ if recipients.is_empty() => return Ok(()),
             Some(keys) if keys.include(recipients) => return Ok(()),
@@ -243,9 +271,15 @@ impl Repository {
         let text = self.read(&manifest_path(id)).await;
         let text = text.map_err(|error| format!("the manifest cannot be read: {error}"))?;
         let manifest = BackupManifest::parse(&text)?;
-        match manifest.id == id {
+        if manifest.id != id {
+            return Err(format!("the manifest is that of another backup: id=`{}`", manifest.id));
+        }
+        match self.store_id.as_ref().is_none_or(|store_id| *store_id == manifest.store_id) {
             true => Ok(manifest),
-            false => Err(format!("the manifest is that of another backup: id=`{}`", manifest.id)),
+            false => {
+                let found = &manifest.store_id;
+                Err(format!("the manifest is that of another data directory: store_id=`{found}`"))
+            }
         }
     }
 

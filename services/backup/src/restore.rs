@@ -48,7 +48,7 @@ pub(crate) async fn run(
         objects.map_err(|rule| CliError::Usage(format!("--blob-url: {rule}")))?;
     let store = DataDirectory { path: args.data_dir.clone(), rules };
     let text = args.backup.target.text()?;
-    let repository = Repository::open(text, args.key.read()?).await?;
+    let repository = Repository::open(text, args.key.read().await?).await?;
     let id = repository.id(args.backup.id.as_deref()).await?;
     let manifest = show::read(&repository, &id).await?;
     repository.check_keys(&manifest)?;

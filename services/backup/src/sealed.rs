@@ -9,7 +9,7 @@ use std::{
     io::{self, Read as _, Write as _},
     iter,
     os::unix::fs::OpenOptionsExt as _,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use age::{
@@ -24,7 +24,7 @@ use trestle_command::{
     output::Output,
 };
 
-use crate::args::KeygenArgs;
+use crate::{args::KeygenArgs, create::broken};
 
 /// What an encrypted part begins with.
 const MAGIC: &[u8] = b"age-encryption.org/";
@@ -79,6 +79,15 @@ impl Recipients {
         }
     }
 
+    /// Those in a file, if there is one. A pipe that nothing is written to does not keep the command from being ended.
+    ///
+    /// # Errors
+    /// As [`Recipients::read`].
+    pub(crate) async fn read_if_named(path: Option<PathBuf>) -> Result<Option<Self>, CliError> {
+        let read = move || path.as_deref().map(Self::read).transpose();
+        tokio::task::spawn_blocking(read).await.map_err(|error| broken(&error))?
+    }
+
     /// Their textual forms, each once and in order.
     pub(crate) fn texts(&self) -> BTreeSet<String> {
         self.0.iter().map(ToString::to_string).collect()
@@ -116,6 +125,15 @@ impl Identities {
             }
         }
         if keys.is_empty() { rule("a secret key") } else { Ok(Self(keys)) }
+    }
+
+    /// Those in a file, if there is one, as [`Recipients::read_if_named`].
+    ///
+    /// # Errors
+    /// As [`Identities::read`].
+    pub(crate) async fn read_if_named(path: Option<PathBuf>) -> Result<Option<Self>, CliError> {
+        let read = move || path.as_deref().map(Self::read).transpose();
+        tokio::task::spawn_blocking(read).await.map_err(|error| broken(&error))?
     }
 
     /// A new one.
@@ -221,7 +239,7 @@ fn read_keys(path: &Path) -> Result<Vec<KeyLine>, CliError> {
 mod tests {
     use super::*;
 
-    fn keys(text: &str) -> (tempfile::TempDir, std::path::PathBuf) {
+    fn keys(text: &str) -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys");
         std::fs::write(&path, text).unwrap();

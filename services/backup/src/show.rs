@@ -47,7 +47,7 @@ fn record(id: &str, manifest: Result<BackupManifest, String>, target: &str) -> V
 
 pub(crate) async fn show(args: &DetailArgs, out: &mut Output) -> Result<(), CliError> {
     let text = args.backup.target.text()?;
-    let repository = Repository::open(text, args.key.read()?).await?;
+    let repository = Repository::open(text, args.key.read().await?).await?;
     let id = repository.id(args.backup.id.as_deref()).await?;
     let manifest = read(&repository, &id).await?;
     let shown = show_json(&manifest, text);

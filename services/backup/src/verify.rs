@@ -40,11 +40,16 @@ impl BadPart {
 }
 
 /// Reads a part. A target that fails is no damage.
-pub(crate) async fn part(
+async fn part(repository: &Repository, path: &str) -> Result<Result<Vec<u8>, BadPart>, CliError> {
+    read(repository, path, repository.read_sealed(path).await)
+}
+
+fn read(
     repository: &Repository,
     path: &str,
+    read: Result<Vec<u8>, PartError>,
 ) -> Result<Result<Vec<u8>, BadPart>, CliError> {
-    match repository.read(path).await {
+    match read {
         Ok(plain) => Ok(Ok(plain)),
         Err(PartError::Store(error)) => Err(repository.failed(&error)),
         Err(error) => Ok(Err(BadPart::new(path, &error))),
@@ -69,7 +74,7 @@ pub(crate) async fn part_names(
     list: ListRef,
 ) -> Result<Result<Vec<PartName>, BadPart>, CliError> {
     let path = list.parts.path();
-    let read = part(repository, &path).await?;
+    let read = read(repository, &path, repository.read(&path).await)?;
     Ok(read.and_then(|plain| {
         lists::part_names(&plain).ok_or_else(|| BadPart::new(&path, &"it has no names of parts"))
     }))
@@ -118,7 +123,7 @@ pub(crate) async fn piece(
 
 pub(crate) async fn run(args: &VerifyArgs, out: &mut Output) -> Result<(), CliError> {
     let text = args.backup.target.text()?;
-    let repository = Repository::open(text, args.key.read()?).await?;
+    let repository = Repository::open(text, args.key.read().await?).await?;
     let ids = match args.all {
         true => repository.backups().await?,
         false => vec![repository.id(args.backup.id.as_deref()).await?],

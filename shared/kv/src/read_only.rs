@@ -1,5 +1,5 @@
 //! An engine over rows that never change, such as those of a backup: it serves reads and rejects writes, and its time
-//! stands still at the instant of the rows, so that what had not expired then has not expired.
+//! is always the instant of the rows, so that what had not expired then has not expired.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -33,9 +33,10 @@ impl Repository {
     /// One that cannot be used, or has no backups.
     pub(crate) async fn open(text: &str, keys: Option<Identities>) -> Result<Self, CliError> {
         let target = CopyTarget::open(text).map_err(|error| unusable(text, &error))?;
-        let repository = Self::of(target, text, keys);
-        let is_one = matches!(repository.marker().await, Ok(Some(_)));
-        match is_one || !repository.backups().await?.is_empty() {
+        let mut repository = Self::of(target, text, keys);
+        let marker = repository.marker().await.ok().flatten();
+        repository.store_id = marker.map(|marker| marker.store_id);
+        match repository.store_id.is_some() || !repository.backups().await?.is_empty() {
             true => Ok(repository),
             false => Err(CliError::Usage(format!(
                 "no backups are at this target, it has no file `{MARKER}`: target=`{text}`"
@@ -64,20 +65,20 @@ impl Repository {
             repository.put(MARKER, marker).await?;
         }
         let usage = |rule: &str| {
-            Err(CliError::Usage(format!(
-                "the target has {rule}, use another path: target=`{text}`"
-            )))
+            Err(CliError::Usage(format!("the target has {rule} use another path: target=`{text}`")))
         };
         match repository.marker().await? {
             Some(marker) if marker.store_id != store_id => {
-                usage("the backups of another data directory")
+                usage("the backups of another data directory,")
             }
             Some(marker) if marker.recipients == recipients => Ok(repository),
-            Some(marker) if marker.recipients.is_empty() => usage("backups that are not encrypted"),
-            Some(_) if recipients.is_empty() => {
-                usage("encrypted backups, name their keys by --encrypt, or")
+            Some(marker) if marker.recipients.is_empty() => {
+                usage("backups that are not encrypted,")
             }
-            _ => usage("backups that are encrypted for other keys"),
+            Some(_) if recipients.is_empty() => {
+                usage("encrypted backups: name their keys by --encrypt, or")
+            }
+            _ => usage("backups that are encrypted for other keys,"),
         }
     }
 
