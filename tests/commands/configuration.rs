@@ -78,7 +78,8 @@ fn sections_of_absent_roles_are_named_once() {
     let directory = tempdir().unwrap();
     let file = directory.path().join("all.toml");
     let text = "[gateway]\ntable_endpoint = \"http://127.0.0.1:1\"\n\
-                [quotas]\naccount_entities_per_second = 5\n[storage]\ncache_bytes = \"64MiB\"\n";
+                [quotas]\naccount_entities_per_second = 5\n[storage]\ncache_bytes = \"64MiB\"\n\
+                [backup]\ntarget = \"./backups\"\n";
     fs::write(&file, text).unwrap();
     let check = |roles: &str| {
         let args = ["config", "check", "--config", file.to_str().unwrap(), "--roles", roles];
@@ -93,7 +94,7 @@ fn sections_of_absent_roles_are_named_once() {
     // Quotas of calls apply in a gateway, those of entities beside tables.
     let gateway = check("gateway");
     assert_eq!(gateway.code, Some(0), "{gateway:?}");
-    assert!(gateway.errors.contains("these roles: storage\n"), "{gateway:?}");
+    assert!(gateway.errors.contains("these roles: storage, backup\n"), "{gateway:?}");
     assert!(!all.errors.contains("note:"), "{all:?}");
 }
 

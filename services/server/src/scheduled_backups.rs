@@ -109,7 +109,7 @@ impl ScheduledBackups {
         let found = |record: Value| {
             let instant = instant_of(&record);
             newest = newest.max(instant);
-            if record["state"] == "complete" {
+            if record.get("state").is_some_and(|state| state == "complete") {
                 complete = complete.max(instant);
             }
         };
@@ -159,12 +159,12 @@ impl ScheduledBackups {
 
     /// Reports a backup that was made.
     fn made(&self, made: &Value) -> BackupResult {
-        let text = |name: &str| made[name].as_str().unwrap_or_default().to_owned();
-        let number = |name: &str| made[name].as_u64().unwrap_or_default();
-        let (id, rows, objects) = (text("id"), number("rows"), number("objects"));
-        let (sent_bytes, seconds) = (number("sent_bytes"), made["seconds"].as_f64());
+        let id = made.get("id").and_then(Value::as_str).unwrap_or_default();
+        let (rows, objects) = (number_of(made, "rows"), number_of(made, "objects"));
+        let (sent_bytes, seconds) =
+            (number_of(made, "sent_bytes"), made.get("seconds").and_then(Value::as_f64));
         self.reported.sent(sent_bytes);
-        let damaged = made["damage"].as_array().map_or(0, Vec::len);
+        let damaged = count_of(made, "damage");
         if damaged > 0 {
             warn!(
                 id,
@@ -199,9 +199,9 @@ impl ScheduledBackups {
             }
             ChildEnd::Succeeded => {
                 let pruned: Value = pruned.unwrap_or_default();
-                let backups = pruned["backups"].as_array().map_or(0, Vec::len);
+                let backups = count_of(&pruned, "backups");
                 if backups > 0 {
-                    info!(backups, bytes = pruned["bytes"].as_u64(), "old backups were deleted");
+                    info!(backups, bytes = number_of(&pruned, "bytes"), "old backups were deleted");
                 }
             }
         }
@@ -217,5 +217,15 @@ fn keep_args(settings: &BackupSettings) -> Vec<OsString> {
 
 /// The instant of a backup; none of one whose manifest cannot be read.
 fn instant_of(record: &Value) -> Option<Ticks> {
-    parse_time(record["instant"].as_str()?)
+    parse_time(record.get("instant")?.as_str()?)
+}
+
+/// A number of a record; 0 where it has none.
+fn number_of(record: &Value, name: &str) -> u64 {
+    record.get(name).and_then(Value::as_u64).unwrap_or_default()
+}
+
+/// How many elements a list of a record has.
+fn count_of(record: &Value, name: &str) -> usize {
+    record.get(name).and_then(Value::as_array).map_or(0, Vec::len)
 }

@@ -164,7 +164,7 @@ fn reason(errors: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(errors);
     let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
     let object: Option<Value> = serde_json::from_str(line).ok();
-    let message = object.as_ref().and_then(|object| object["error"]["message"].as_str());
+    let message = object.as_ref().and_then(|object| object.get("error")?.get("message")?.as_str());
     Some(bounded(&without_queries(message.unwrap_or(line))))
 }
 

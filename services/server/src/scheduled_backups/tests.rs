@@ -193,6 +193,51 @@ async fn old_backups_are_deleted_after_one_without_damage_by_the_rules_that_are_
 }
 
 #[tokio::test]
+async fn the_newest_backup_of_a_start_may_have_damage_and_is_not_repeated_for_it() {
+    let mut world = World::new(|_| {});
+    let mut damaged = world.backup(10 * MINUTE);
+    damaged["state"] = json!("with damage");
+    let whole = world.backup(3 * 60 * MINUTE);
+    fs::write(world.file("list"), format!("{whole}\n{damaged}\n")).unwrap();
+    world.prints("create", Some(world.backup(Duration::ZERO)));
+
+    assert_eq!(world.step_after(Duration::ZERO).await, ["list"]);
+    assert_eq!(world.age(), 3 * 60 * MINUTE, "that of the newest one without damage");
+    assert!(world.step_after(49 * MINUTE).await.is_empty());
+    assert_eq!(world.step_after(MINUTE).await, ["create"]);
+}
+
+#[tokio::test]
+async fn a_command_without_a_result_is_a_failure_and_malformed_fields_are_absent() {
+    let mut world = World::new(|backup| backup.keep_last = Some(1));
+    fs::write(world.file("list"), "7\n[]\n{\"instant\":7,\"state\":[]}\n{\"instant\":\"soon\"}\n")
+        .unwrap();
+    fs::write(world.file("create"), "no record\n").unwrap();
+
+    assert_eq!(world.step_after(Duration::ZERO).await, ["list", "create"]);
+    assert!(world.step_after(Duration::from_secs(59)).await.is_empty());
+    world.prints("create", Some(json!([])));
+    world.prints("prune", Some(json!({ "backups": 7, "bytes": "many" })));
+    assert_eq!(world.step_after(Duration::from_secs(1)).await, ["create", "prune"]);
+    assert_eq!(world.age(), MINUTE, "without its instant, the age is that of the process");
+    assert!(world.step_after(59 * MINUTE).await.is_empty());
+}
+
+#[test]
+fn the_rules_of_what_is_kept_are_passed_as_they_are_set() {
+    let args = |last, time: Option<&str>| {
+        let keep_for = time.map(str::to_owned);
+        let settings = BackupSettings { keep_last: last, keep_for, ..BackupSettings::default() };
+        let args = keep_args(&settings).into_iter().map(|arg| arg.into_string().unwrap());
+        args.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(args(None, None), "");
+    assert_eq!(args(Some(24), None), "--keep-last 24");
+    assert_eq!(args(None, Some("30d")), "--keep-for 30d");
+    assert_eq!(args(Some(1), Some("1m")), "--keep-last 1 --keep-for 1m");
+}
+
+#[tokio::test]
 async fn a_shutdown_begins_no_command() {
     let mut world = World::new(|_| {});
     world.prints("create", Some(world.backup(Duration::ZERO)));
