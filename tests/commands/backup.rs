@@ -7,6 +7,7 @@ mod interrupted;
 mod kept;
 mod mounted;
 mod scheduled;
+mod served;
 
 use std::{
     fs,

@@ -214,4 +214,45 @@ mod tests {
         let dropped = dropped(&mut manifests, &args(&["--keep-last", "1"]), now);
         assert_eq!(dropped.iter().map(|it| it.id.as_str()).collect::<Vec<_>>(), ["070"]);
     }
+
+    #[test]
+    fn one_of_the_future_is_kept_and_replaces_none() {
+        let now = Ticks::from_unix(1_000_000_000, 0).unwrap();
+        let mut manifests: Vec<_> = [20, 10, 0].map(days_ago).into();
+        let at = now.get() + u64::try_from(CLOCKS_DIFFER.as_nanos() / 100).unwrap();
+        manifests[2].at = at + 1;
+        let dropped_of = |manifests: &[BackupManifest], line: &[&str]| {
+            let dropped = dropped(&mut manifests.to_vec(), &args(line), now);
+            dropped.iter().map(|it| it.id.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(dropped_of(&manifests, &["--keep-last", "1"]), ["080"]);
+        manifests[2].at = at;
+        assert_eq!(dropped_of(&manifests, &["--keep-last", "1"]), ["080", "090"]);
+        // Its age is none.
+        manifests[2].at = at + 1;
+        assert_eq!(dropped_of(&manifests, &["--keep-for", "15d"]), ["080"]);
+    }
+
+    #[test]
+    fn lists_name_a_part_for_each_object_and_for_rows() {
+        let name = |text: &[u8]| crate::names::tests::name(text);
+        let at = |text: &[u8]| ListRef { list: name(text), parts: name(text) };
+        let mut manifest = days_ago(1);
+        let names = |found: ListRef| if found == at(b"full") { 3 } else { 0 };
+        assert!(!names_enough(&manifest, names), "rows without a list");
+        manifest.keyspaces[0].lists = vec![at(b"empty")];
+        assert!(!names_enough(&manifest, names), "rows without a chunk");
+        manifest.keyspaces[0].lists.push(at(b"full"));
+        assert!(names_enough(&manifest, names));
+        manifest.objects.count = 4;
+        manifest.objects.lists = vec![at(b"full")];
+        assert!(!names_enough(&manifest, names), "four objects, and three pieces");
+        manifest.objects.lists.push(at(b"full"));
+        assert!(names_enough(&manifest, names));
+        manifest.objects.count = u64::MAX;
+        assert!(names_enough(&manifest, |_| u64::MAX - 1), "sums have bounds");
+        manifest.keyspaces.clear();
+        manifest.objects = Default::default();
+        assert!(names_enough(&manifest, names), "an empty store");
+    }
 }

@@ -322,4 +322,21 @@ mod tests {
         let (_folder, path) = keys(&format!("{public}\n").repeat(KEYS_MAX + 1));
         assert!(Recipients::read(&path).is_err());
     }
+
+    #[tokio::test]
+    async fn files_of_keys_are_read_where_they_are_named() {
+        assert!(Recipients::read_if_named(None).await.unwrap().is_none());
+        assert!(Identities::read_if_named(None).await.unwrap().is_none());
+        let secret = Identities::generate();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        assert!(keys_problem(&path).unwrap().contains("cannot read"));
+        assert!(Identities::read_if_named(Some(path.clone())).await.is_err());
+        secret.write(&path).unwrap();
+        assert_eq!(keys_problem(&path), None);
+        let read = Recipients::read_if_named(Some(path.clone())).await.unwrap().unwrap();
+        assert!(secret.include(&read.texts()));
+        let read = Identities::read_if_named(Some(path)).await.unwrap().unwrap();
+        assert_eq!(format!("{read:?}"), "Identities(1)", "no secret is shown");
+    }
 }

@@ -294,7 +294,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn a_row_whose_object_is_gone_is_damage_and_the_rest_is_backed_up() {
+async fn a_row_whose_object_is_missing_is_damage_and_the_rest_is_backed_up() {
     let mut world = World::new(true).await;
     world.change(&[(NAMES_OBJECT, 1, 10), (NAMES_OBJECT, 2, 20), (1, 1, 5)], &[]).await;
     fs::remove_file(world.path("data/blob/01-10")).unwrap();

@@ -8,7 +8,7 @@ use std::{
 
 use opentelemetry::metrics::Meter;
 use tracing::{info, warn};
-use trestle_backup::MountArgs;
+use trestle_backup::{MountArgs, MountedBackup};
 use trestle_kv::Engine;
 use trestle_objects::ObjectStorage;
 use trestle_runtime::{serve::Drained, task::Task, telemetry::Telemetry};
@@ -85,6 +85,11 @@ impl Server {
         if !unserved.is_empty() {
             warn!(keys = unserved.join(", "), roles = %settings.server.roles, "{UNSERVED}");
         }
+        // Before signals are handled: a target that never answers must not keep the process.
+        let mounted = match settings.owns_data(ROLES) {
+            true => self.backup.open(backup::rules()).await?,
+            false => None,
+        };
         let signals = Signals::take()?;
         let listeners = Listeners::bind(settings).await?;
         for (listener, address) in settings.server.exposed(&settings.tls) {
@@ -94,7 +99,7 @@ impl Server {
         let meter = telemetry.meter();
         listeners.count_on(&meter);
         let opening = Instant::now();
-        let data = self.open(&meter, telemetry.traces().exemplars).await?;
+        let data = self.open(mounted, &meter, telemetry.traces().exemplars).await?;
         let recovery = opening.elapsed();
         let deps = NodeDeps {
             engine: data.engine,
@@ -123,13 +128,18 @@ impl Server {
     }
 
     /// Opens what the roles of this process keep.
-    async fn open(&self, meter: &Meter, exemplars: Exemplars) -> Result<OwnedData, ProcessError> {
+    async fn open(
+        &self,
+        mounted: Option<MountedBackup>,
+        meter: &Meter,
+        exemplars: Exemplars,
+    ) -> Result<OwnedData, ProcessError> {
         let settings = &self.settings;
         if !settings.owns_data(ROLES) {
             return Ok(OwnedData::default());
         }
         let has_objects = settings.server.roles.has(BLOB.name);
-        if let Some(mounted) = self.backup.open(backup::rules()).await? {
+        if let Some(mounted) = mounted {
             let shown = format!("{} of {}, read-only", mounted.id, mounted.instant);
             let engine: Arc<dyn Engine> = Arc::new(mounted.engine);
             let objects = has_objects.then_some(mounted.objects);

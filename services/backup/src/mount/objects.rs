@@ -22,7 +22,7 @@ use crate::{
     names::PartName,
     objects::{PIECE_BYTES, pieces},
     repository::Repository,
-    verify,
+    verify::{self, BadPart},
 };
 
 /// Bytes of pieces that are kept: readers of segments read small ranges of one.
@@ -51,7 +51,12 @@ impl BackedUpObjects {
         let name = parts.ok_or_else(|| failed(&"an object has no name"))?.piece(at.0);
         let read = async {
             let read = verify::piece(&self.repository, object, at).await;
-            let read = read.map_err(|error| failed(&error))?.map_err(|bad| failed(&bad))?;
+            // A part that is missing or changed is content that is lost: repeating the read does not help.
+            let lost = |bad: BadPart| Error::NotFound {
+                path: object.path.clone(),
+                source: bad.to_string().into(),
+            };
+            let read = read.map_err(|error| failed(&error))?.map_err(lost)?;
             let bytes = read.len();
             Ok((Bytes::from(read), bytes))
         };

@@ -168,3 +168,31 @@ async fn ranges_of_objects_are_read_across_pieces() {
     assert!(objects.delete(&location).await.is_err());
     assert!(objects.list(None).next().await.is_none());
 }
+
+#[test]
+fn chunks_are_of_their_keyspace_in_order_and_complete() {
+    let chunk = |first: &[u8], last: &[u8], rows| ChunkRef {
+        name: name(first).into(),
+        rows,
+        first: Bytes::copy_from_slice(first),
+        last: Bytes::copy_from_slice(last),
+    };
+    let [one, two, three] =
+        [chunk(b"\x01a", b"\x01c", 3), chunk(b"\x01d", b"\x02a", 2), chunk(b"\x02b", b"\x02b", 1)];
+    let all = [one.clone(), two.clone(), three.clone()];
+    assert_eq!(check(&all, &(1..=2), 6), Ok(()));
+    assert_eq!(check(&[], &(1..=2), 0), Ok(()));
+    let wrong = [
+        (all.to_vec(), 1..=1, 6, "of another keyspace"),
+        (vec![two.clone(), one.clone()], 1..=2, 5, "not in order"),
+        (vec![one.clone(), one.clone()], 1..=2, 6, "not in order"),
+        (vec![chunk(b"\x01c", b"\x01a", 3)], 1..=2, 3, "not in order"),
+        (vec![chunk(b"", b"\x01a", 3)], 1..=2, 3, "of another keyspace"),
+        (vec![one.clone(), three.clone()], 1..=2, 6, "found=`4`"),
+        (vec![chunk(b"\x01a", b"\x01b", u64::MAX), two], 1..=2, 1, "found=`18446744073709551615`"),
+    ];
+    for (chunks, kinds, rows, expected) in wrong {
+        let error = check(&chunks, &kinds, rows).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
+}

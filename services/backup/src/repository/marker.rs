@@ -143,4 +143,57 @@ mod tests {
         let error = refused.err().unwrap().to_string();
         assert!(error.contains("has something else") && error.contains("keep.txt"), "{error}");
     }
+
+    /// A file with a new secret key.
+    fn key(folder: &std::path::Path, name: &str) -> std::path::PathBuf {
+        let path = folder.join(name);
+        Identities::generate().write(&path).unwrap();
+        path
+    }
+
+    #[tokio::test]
+    async fn a_place_is_for_one_store_and_one_set_of_keys() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, other] = ["one", "other"].map(|name| key(folder.path(), name));
+        let recipients = [&one, &other].map(|path| Recipients::read(path).unwrap());
+        let (plain, sealed) = (folder.path().join("plain"), folder.path().join("sealed"));
+        let [plain, sealed] = [&plain, &sealed].map(|path| path.to_str().unwrap());
+        Repository::create(plain, "a", None).await.unwrap();
+        Repository::create(plain, "a", None).await.unwrap();
+        Repository::create(sealed, "a", Some(&recipients[0])).await.unwrap();
+        Repository::create(sealed, "a", Some(&recipients[0])).await.unwrap();
+
+        let refused = [
+            (plain, "b", None, "the backups of another data directory, use another path"),
+            (plain, "a", Some(0), "backups that are not encrypted, use another path"),
+            (
+                sealed,
+                "a",
+                None,
+                "encrypted backups: name their keys by --encrypt, or use another path",
+            ),
+            (sealed, "a", Some(1), "encrypted for other keys, use another path"),
+            (sealed, "b", Some(0), "the backups of another data directory"),
+        ];
+        for (path, store, keys, expected) in refused {
+            let keys = keys.map(|index: usize| &recipients[index]);
+            let error = Repository::create(path, store, keys).await.err().unwrap().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_place_of_a_later_version_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = folder.path().to_str().unwrap();
+        let marker = r#"{"format":3,"store_id":"a","recipients":[]}"#;
+        std::fs::write(folder.path().join(MARKER), packed::pack(MARKER, marker.as_bytes(), 0))
+            .unwrap();
+        let error = Repository::create(text, "a", None).await.err().unwrap().to_string();
+        assert!(error.contains("has another format") && error.contains("known=`2`"), "{error}");
+        std::fs::write(folder.path().join(MARKER), "x").unwrap();
+        let error = Repository::create(text, "a", None).await.err().unwrap().to_string();
+        assert!(error.contains("is not one of this version"), "{error}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 }
