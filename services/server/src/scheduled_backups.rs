@@ -1,5 +1,5 @@
 //! Backups that the server makes by itself, as `backup.target` and `backup.every` set. It runs the commands `backup
-//! create` and, with a rule of what is kept, `backup prune`, one at a time; [`schedule`] decides when, [`child`] runs
+//! create` and, with a rule of what is kept, `backup prune`, one at a time; `schedule` decides when, `child` runs
 //! them. The store is read, compressed and sent in the process of the command, as if a person had run it.
 
 mod child;
