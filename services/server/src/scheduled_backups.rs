@@ -98,7 +98,7 @@ impl ScheduledBackups {
             Some(schedule) => schedule,
             None => self.begin().await,
         };
-        let is_due = schedule.is_due(self.clock.elapsed()) && !self.stop.is_cancelled();
+        let is_due = schedule.is_due(self.clock.elapsed());
         let schedule = if is_due { self.back_up(schedule).await } else { schedule };
         self.schedule = Some(schedule);
     }

@@ -76,8 +76,7 @@ impl BackupChild {
     }
 
     /// Runs `trestle backup NAME TARGET` with more arguments to its end, and passes each record that it prints to
-    /// `each`.
-    /// Where `stop` is cancelled, the command is ended.
+    /// `each`. Where `stop` is cancelled, the command is ended, or does not begin.
     pub(super) async fn run(
         &self,
         name: &str,
@@ -85,6 +84,9 @@ impl BackupChild {
         stop: &CancellationToken,
         each: impl FnMut(Value),
     ) -> ChildEnd {
+        if stop.is_cancelled() {
+            return ChildEnd::Stopped;
+        }
         let mut child = match self.command(name, args).spawn() {
             Ok(child) => child,
             Err(error) => return ChildEnd::Failed(format!("the command cannot be run: {error}")),

@@ -238,11 +238,18 @@ fn the_rules_of_what_is_kept_are_passed_as_they_are_set() {
 }
 
 #[tokio::test]
-async fn a_shutdown_begins_no_command() {
+async fn a_shutdown_begins_no_command_and_is_no_failure() {
     let mut world = World::new(|_| {});
-    world.prints("create", Some(world.backup(Duration::ZERO)));
-    world.backups.stop.cancel();
-    assert!(!world.step_after(Duration::ZERO).await.contains(&"create".to_owned()));
+    let missing = world.program.child().with_executable(Path::new("/does/not/exist"));
+    let stopped = CancellationToken::new();
+    stopped.cancel();
+    assert_eq!(missing.run("list", &[], &stopped, drop).await, ChildEnd::Stopped);
+
+    // Whatever is due then remains due.
+    world.backups.stop = stopped;
+    assert!(world.step_after(Duration::ZERO).await.is_empty());
+    world.backups.stop = CancellationToken::new();
+    assert_eq!(world.step_after(Duration::ZERO).await, ["create"]);
 }
 
 #[test]
