@@ -16,8 +16,7 @@ use trestle_objects::ObjectStorage;
 use self::{objects::BackedUpObjects, rows::BackedUpRows};
 use crate::{
     ObjectAreaName, StoreRules,
-    create::broken,
-    lists::{ChunkRef, Listed, ObjectRef},
+    lists::{ChunkRef, ObjectRef},
     manifest::BackupManifest,
     repository::Repository,
     sealed::Identities,
@@ -64,7 +63,7 @@ impl MountArgs {
         let repository = Repository::open(target, keys).await?;
         let id = repository.id(self.id.as_deref()).await?;
         let manifest = show::read(&repository, &id).await?;
-        repository.check_keys(&manifest)?;
+        repository.unlock(&manifest)?;
         manifest.check_keyspaces(&rules.keyspaces).map_err(CliError::Usage)?;
         mount(Arc::new(repository), &manifest, rules).await.map(Some)
     }
@@ -77,10 +76,7 @@ async fn mount(
 ) -> Result<MountedBackup, CliError> {
     let mut rows = BackedUpRows::new(Arc::clone(&repository), rules.restored);
     for keyspace in &manifest.keyspaces {
-        let mut chunks = Vec::new();
-        for at in &keyspace.lists {
-            chunks.extend(list(&repository, *at).await?);
-        }
+        let chunks: Vec<ChunkRef> = verify::entries(&repository, &keyspace.lists).await?;
         let kinds = keyspace.first_kind..=keyspace.last_kind;
         check(&chunks, &kinds, keyspace.rows).map_err(|rule| differs(manifest, &rule))?;
         rows.add(kinds, chunks);
@@ -88,15 +84,13 @@ async fn mount(
     let areas = [ObjectAreaName::Blobs, ObjectAreaName::Logs];
     let mut areas = areas.map(|_| BackedUpObjects::new(Arc::clone(&repository)));
     let [blobs, logs] = &mut areas;
-    let mut count = 0;
-    for at in &manifest.objects.lists {
-        for object in list::<ObjectRef>(&repository, *at).await? {
-            count += 1;
-            match object.name().map(|name| name.area) {
-                Some(ObjectAreaName::Blobs) => blobs.add(object),
-                Some(ObjectAreaName::Logs) => logs.add(object),
-                None => return Err(differs(manifest, "an object has no known area")),
-            }
+    let objects: Vec<ObjectRef> = verify::entries(&repository, &manifest.objects.lists).await?;
+    let count = objects.len() as u64;
+    for object in objects {
+        match object.name().map(|name| name.area) {
+            Some(ObjectAreaName::Blobs) => blobs.add(object),
+            Some(ObjectAreaName::Logs) => logs.add(object),
+            None => return Err(differs(manifest, "an object has no known area")),
         }
     }
     if count != manifest.objects.count {
@@ -132,11 +126,4 @@ fn check(chunks: &[ChunkRef], kinds: &RangeInclusive<u8>, rows: u64) -> Result<(
         }
         true => Ok(()),
     }
-}
-
-async fn list<E: Listed>(
-    repository: &Repository,
-    at: crate::manifest::ListRef,
-) -> Result<Vec<E>, CliError> {
-    verify::list(repository, at.list).await?.map_err(|bad| broken(&bad))
 }

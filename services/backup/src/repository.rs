@@ -207,11 +207,11 @@ impl Repository {
         opened.map_err(|error| PartError::Store(Error::JoinError { source: error })).flatten()
     }
 
-    /// Whether the keys open a backup.
+    /// Reads the parts of a backup from now on: where it is encrypted, parts that are not are none of it.
     ///
     /// # Errors
     /// A backup that is encrypted for others.
-    pub(crate) fn check_keys(&self, manifest: &BackupManifest) -> Result<(), CliError> {
+    pub(crate) fn unlock(&self, manifest: &BackupManifest) -> Result<(), CliError> {
         let (recipients, id) = (&manifest.recipients, &manifest.id);
         self.is_sealed.store(!recipients.is_empty(), Relaxed);
         let rule = match &self.keys {

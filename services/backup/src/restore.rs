@@ -51,7 +51,7 @@ pub(crate) async fn run(
     let repository = Repository::open(text, args.key.read().await?).await?;
     let id = repository.id(args.backup.id.as_deref()).await?;
     let manifest = show::read(&repository, &id).await?;
-    repository.check_keys(&manifest)?;
+    repository.unlock(&manifest)?;
     manifest.check_keyspaces(&store.rules.keyspaces).map_err(CliError::Usage)?;
     let _lock = begin(&store.path, store.rules.engine_dir)?;
     let bar = out.progress(None, 0);

@@ -5,7 +5,7 @@ use trestle_command::{errors::CliError, output::Output};
 
 use crate::{
     args::{DetailArgs, ListArgs},
-    create::{broken, show_json, with_damage},
+    create::{show_json, with_damage},
     lists::Damage,
     manifest::BackupManifest,
     repository::Repository,
@@ -63,13 +63,8 @@ async fn damage(
     repository: &Repository,
     manifest: &BackupManifest,
 ) -> Result<Vec<Damage>, CliError> {
-    repository.check_keys(manifest)?;
-    let mut damage = Vec::new();
-    for at in &manifest.damage.lists {
-        let list = verify::list(repository, at.list).await?;
-        damage.extend(list.map_err(|bad| broken(&bad))?);
-    }
-    Ok(damage)
+    repository.unlock(manifest)?;
+    verify::entries(repository, &manifest.damage.lists).await
 }
 
 /// A manifest, for a command that cannot do without.

@@ -68,6 +68,25 @@ pub(crate) async fn list<E: Listed>(
     }))
 }
 
+/// The entries of lists, for a command that cannot do without.
+///
+/// # Errors
+/// A list that cannot be read.
+pub(crate) async fn entries<E: Listed>(
+    repository: &Repository,
+    lists: &[ListRef],
+) -> Result<Vec<E>, CliError> {
+    let mut entries = Vec::new();
+    for at in lists {
+        let read = list(repository, at.list).await?;
+        entries.extend(read.map_err(|bad| CliError::Source {
+            text: format!("the backup cannot be read: {bad}"),
+            busy: false,
+        })?);
+    }
+    Ok(entries)
+}
+
 /// The names beside a list, which need no key.
 pub(crate) async fn part_names(
     repository: &Repository,
@@ -140,7 +159,7 @@ pub(crate) async fn run(args: &VerifyArgs, out: &mut Output) -> Result<(), CliEr
         let found = run.bad.len();
         match repository.manifest(id).await {
             Ok(manifest) => {
-                repository.check_keys(&manifest)?;
+                repository.unlock(&manifest)?;
                 run.backup(&manifest).await?;
             }
             Err(reason) => run.bad.push(BadPart::new(&manifest_path(id), &reason)),
