@@ -151,10 +151,12 @@ pub use crate::durable_file::replace_file;
 pub use crate::engine::{Durability, Engine, EngineStatus, Entry, Scan, ScanLimit, Snapshot};
 pub use crate::error::{CommitError, EngineError};
 pub use crate::fjall::{
-    CheckpointError, CheckpointMade, Checkpointer, CommitPoint, CompactedKeyspace, DiskSpace,
-    EngineStats, FillError, FjallEngine, FjallOptions, GroupObserver, GroupWrite, JournalLoss,
-    MIN_FREE_BYTES_MIN, OpenError, PointHook, RepairDone, RepairPlan, SpaceClaim, SpaceProbe,
-    StoreReader, StoreWriter, SyncObserver, SyncPolicy, compact, journal_bytes,
+    ChangeGroup, ChangeLog, ChangeLogError, ChangeReader, CheckpointError, CheckpointMade,
+    Checkpointer, CommitPoint, CompactedKeyspace, DiskSpace, EngineStats, FillError, FjallEngine,
+    FjallOptions, GroupObserver, GroupWrite, JournalLoss, LogEnd, LogPosition, LogPositionError,
+    LoggedChange, MIN_FREE_BYTES_MIN, OpenError, PointHook, RepairDone, RepairPlan, SpaceClaim,
+    SpaceProbe, StoreReader, StoreWriter, SyncObserver, SyncPolicy, compact, drop_links,
+    journal_bytes, linked_bytes,
 };
 pub use crate::keyspace::{Keyspace, Keyspaces, key_domain};
 pub use crate::limits::Limits;

@@ -69,6 +69,11 @@ fn over_part(buffered: &[u64], limit: u64) -> KeyspaceSet {
     indices.fold(KeyspaceSet::default(), |set, (index, _)| set.with(index))
 }
 
+/// Whether flushes or compactions of a keyspace lag behind, in a store that no engine has open.
+pub(super) fn is_lagging(Tree { handle, .. }: &Tree) -> bool {
+    lags(handle.tree.l0_run_count(), handle.sealed_memtable_count(), 1)
+}
+
 /// With too many journals a keyspace waits while a flush of its own is under way, which ends by itself.
 fn lags(l0_runs: usize, sealed_memtables: usize, journals: usize) -> bool {
     let sealed_max = if journals > JOURNALS_MAX { 0 } else { SEALED_MEMTABLES_MAX };

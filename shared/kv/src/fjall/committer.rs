@@ -23,7 +23,7 @@ use super::delayed::{DelayedChange, DelayedChanges};
 use super::failure;
 use super::group::{self, Admission, Group, GroupOutcome, PendingChange, answer};
 use super::group_clock::{Elapsed, GroupClock};
-use super::options::SyncPolicy;
+use super::marks;
 use super::point::CommitPoint;
 use super::read_cache::RecentWrites;
 use super::shared::EngineState;
@@ -170,7 +170,7 @@ impl Committer {
             return GroupOutcome::Unknown(reason);
         }
         let (writers, obsoletes) = (group.writers(), group.obsoletes());
-        let mode = self.persist_mode();
+        let mode = self.shared.persist_mode();
         let mut batch = self.shared.database.batch().durability(Some(mode));
         let mut bytes = 0_usize;
         for (key, value) in group.drain_writes() {
@@ -192,13 +192,23 @@ impl Committer {
         self.add_heartbeat(&mut batch);
         self.versions.raise(&mut batch, &self.shared.trees, &self.shared.clock);
         let newest = self.versions.versions.newest();
+        if self.shared.marks_groups {
+            marks::mark(newest, &mut batch, &self.shared.trees);
+        }
         let mut in_order = self.shared.written.lock();
         let clock = GroupClock::start();
         // Ahead of the write: a scan must not meet what was not counted.
         let counted = self.shared.tombstones.add(obsoletes);
         let written = catch_unwind(AssertUnwindSafe(|| batch.commit()));
         drop(counted);
-        in_order.note(newest);
+        let outcome = self.outcome(written);
+        match &outcome {
+            GroupOutcome::Durable => in_order.note(newest),
+            // Before a checkpoint or a link of the journals, where the group may be in part.
+            GroupOutcome::Rejected(reason) | GroupOutcome::Unknown(reason) => {
+                self.shared.stop(Arc::clone(reason));
+            }
+        }
         drop(in_order);
         let to_u64 = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         let Elapsed { took, waited } = clock.stop();
@@ -208,6 +218,10 @@ impl Committer {
         if matches!(mode, PersistMode::SyncData) {
             (self.shared.on_sync)(waited);
         }
+        outcome
+    }
+
+    fn outcome(&self, written: std::thread::Result<Result<(), fjall::Error>>) -> GroupOutcome {
         match written {
             Ok(Ok(())) => GroupOutcome::Durable,
             // Checked before the journal is touched: a flush or a compaction failed earlier.
@@ -221,16 +235,9 @@ impl Committer {
         }
     }
 
-    fn persist_mode(&self) -> PersistMode {
-        match self.shared.durability {
-            SyncPolicy::Always => PersistMode::SyncData,
-            SyncPolicy::Interval(_) | SyncPolicy::Os => PersistMode::Buffer,
-        }
-    }
-
     /// Stores the newest version and the time, so that after a clean close the next ones need not be far from them.
     fn store_versions(&mut self) {
-        let mut batch = self.shared.database.batch().durability(Some(self.persist_mode()));
+        let mut batch = self.shared.database.batch().durability(Some(self.shared.persist_mode()));
         let (trees, clock) = (&self.shared.trees, &self.shared.clock);
         if self.shared.stopped().is_some() || !self.versions.store(&mut batch, trees, clock) {
             return;
@@ -278,7 +285,7 @@ fn pause() {
 
 /// Key and value in memory of their own, and of their size. What a service made them of is often bigger, such as the
 /// buffer of a whole request, and a memtable keeps them until it is flushed.
-fn exact(key: &[u8], value: &[u8]) -> (Bytes, Bytes) {
+pub(super) fn exact(key: &[u8], value: &[u8]) -> (Bytes, Bytes) {
     let mut both = Vec::with_capacity(key.len().saturating_add(value.len()));
     both.extend_from_slice(key);
     both.extend_from_slice(value);

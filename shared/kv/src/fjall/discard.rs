@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use fjall::AbstractTree as _;
 
+use super::marks;
 use super::reclaim::SNAPSHOTS_WITHIN;
 use super::reclaim_run::flush_heartbeat;
 use super::shared::{EngineState, Tree};
@@ -19,6 +20,10 @@ pub(super) fn discard(
     span: &Span,
 ) -> Result<(), fjall::Error> {
     if dead_bytes(tree, span) < BYTES_MIN {
+        return Ok(());
+    }
+    // The journals show nothing of it otherwise.
+    if shared.marks_groups && !marks::log_discard(shared, span)? {
         return Ok(());
     }
     let persisted = tree.handle.tree.get_highest_persisted_seqno();

@@ -4,12 +4,15 @@
 //! which writes and syncs them in groups; a housekeeping thread measures space once a tick.
 //! Opening is in `open`, the commit thread in `committer` and `group`, the gates before a write
 //! in `guard`. A copy of an open store is made in `checkpoint`; `reader` reads a store without these threads, and
-//! `writer` fills a new one.
+//! `writer` fills a new one. `change_log` links the journals into another directory, where `change_reader` reads what
+//! was committed.
 //!
 //! What this engine does not do: it never repairs. After a failed write or sync it takes no more
 //! writes in this process, and goes on reading; the operator or the supervisor starts it anew.
 
 mod backpressure;
+mod change_log;
+mod change_reader;
 mod checkpoint;
 mod clean_shutdown;
 mod commit_queue;
@@ -28,8 +31,13 @@ mod hot_rows;
 mod housekeeping;
 mod inventory;
 mod journal;
+mod keyspace_rows;
 mod last_durability;
+mod links;
+mod log_position;
+mod logged_change;
 mod manifest;
+mod marks;
 mod obsoletes;
 mod open;
 mod open_views;
@@ -43,6 +51,7 @@ mod reclaim;
 mod reclaim_run;
 mod recovery;
 mod repair;
+mod replay;
 mod shared;
 mod snapshot;
 mod stats;
@@ -59,12 +68,17 @@ use std::thread::JoinHandle;
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 
+pub use self::change_log::{ChangeLog, ChangeLogError, LogEnd};
+pub use self::change_reader::{ChangeGroup, ChangeReader};
 pub use self::checkpoint::{CheckpointError, CheckpointMade, Checkpointer};
 pub use self::compact::{CompactedKeyspace, compact};
 pub use self::disk_space::{DiskSpace, SpaceClaim};
 pub use self::inventory::journal_bytes;
 #[cfg(feature = "testing")]
 pub use self::journal::{encode_group, read_journal};
+pub use self::links::{drop_links, linked_bytes};
+pub use self::log_position::{LogPosition, LogPositionError};
+pub use self::logged_change::LoggedChange;
 pub use self::options::{
     FjallOptions, GroupObserver, MIN_FREE_BYTES_MIN, OpenError, SpaceProbe, SyncObserver,
     SyncPolicy,
@@ -157,6 +171,12 @@ impl FjallEngine {
     #[must_use]
     pub fn checkpointer(&self) -> Checkpointer {
         Checkpointer(Arc::downgrade(&self.shared))
+    }
+
+    /// Links to the journals of the store, for a reader of its changes. Open it with [`FjallOptions::marks_groups`].
+    #[must_use]
+    pub fn change_log(&self) -> ChangeLog {
+        ChangeLog(Arc::downgrade(&self.shared))
     }
 
     /// What the engine did so far, and what it has to do.

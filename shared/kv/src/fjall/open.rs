@@ -89,6 +89,7 @@ pub(super) fn open(options: &FjallOptions) -> Result<EngineState, OpenError> {
         database,
         path: path.clone(),
         durability: options.durability,
+        marks_groups: options.marks_groups,
         space: SpaceGuard::new(options.min_free_bytes),
         probe: Arc::clone(&options.space_probe),
         write_buffer_bytes: options.write_buffer_bytes,

@@ -67,6 +67,9 @@ pub struct FjallOptions {
     /// Most bytes in the memtables of all keyspaces; changes wait where a keyspace has more than its part, and are
     /// rejected after ten seconds. In memory they take up to twice that. Default: 64 MiB.
     pub write_buffer_bytes: u64,
+    /// Whether each group records its version, and each discard its span, in a row of the engine's own, so that
+    /// [`crate::ChangeReader`] can read the journals. Default: false.
+    pub marks_groups: bool,
     /// How often the engine looks after itself: heartbeats, free space. Default: one second.
     pub tick: Duration,
     /// Where versions and time come from. Default: the clock of the machine.
@@ -93,6 +96,7 @@ impl FjallOptions {
             min_free_bytes: 512 * 1024 * 1024,
             memtable_bytes: MEMTABLE_BYTES,
             write_buffer_bytes: 64 * 1024 * 1024,
+            marks_groups: false,
             tick: Duration::from_secs(1),
             clock: Arc::new(SystemClock),
             space_probe: Arc::new(file_system_space),

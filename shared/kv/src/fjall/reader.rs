@@ -1,16 +1,13 @@
 //! Reads a store that no engine has open, such as a checkpoint, from its first row to its last.
 
-use std::ops::Bound;
 use std::path::Path;
-
-use fjall::Readable as _;
 
 use super::manifest::{self, ManifestVerdict};
 use super::options::{FjallOptions, OpenError};
-use super::shared::{EngineState, read_failed};
-use super::{failure, open};
+use super::shared::EngineState;
+use super::{failure, keyspace_rows, open};
 use crate::time::Ticks;
-use crate::{EngineError, Entry, Keyspace, after_prefix};
+use crate::{EngineError, Entry, Keyspace};
 
 /// Memory for blocks, in bytes: each is read once.
 const CACHE_BYTES: u64 = 16 * 1024 * 1024;
@@ -69,27 +66,7 @@ impl StoreReader {
         after: Option<&[u8]>,
     ) -> Result<impl Iterator<Item = Result<Entry, EngineError>> + Send + use<'_>, EngineError>
     {
-        let keyspaces = self.shared.keyspaces.list().iter().zip(&self.shared.trees);
-        let mut keyspaces = keyspaces.filter(|(found, _)| found.name == keyspace);
-        let (Keyspace { kinds, .. }, tree) =
-            keyspaces.next().ok_or_else(|| EngineError::Rejected {
-                reason: format!("there is no such keyspace: keyspace=`{keyspace}`").into(),
-            })?;
-        let first = vec![*kinds.start()];
-        let end = after_prefix(&[*kinds.end()]);
-        // A range that ends before it begins has no order.
-        let start = match after {
-            Some(after) if *after >= *end => Bound::Included(end.clone()),
-            Some(after) if *after >= *first => Bound::Excluded(after.to_vec()),
-            _ => Bound::Included(first),
-        };
-        let view = self.shared.database.snapshot();
-        let rows = view.range(&tree.handle, (start, Bound::Excluded(end)));
-        let mut is_over = false;
-        let rows = rows.map(|row| {
-            let (key, value) = row.into_inner().map_err(|error| read_failed(&error))?;
-            Ok(Entry { key: key.into(), value: value.into() })
-        });
-        Ok(rows.take_while(move |row| !std::mem::replace(&mut is_over, row.is_err())))
+        let EngineState { keyspaces, trees, database, .. } = &self.shared;
+        keyspace_rows::rows(database, keyspaces, trees, keyspace, after)
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use fjall::{Database, LsmError, SeqNo};
+use fjall::{Database, LsmError, PersistMode, SeqNo};
 
 use super::backpressure;
 use super::clean_shutdown::CleanShutdown;
@@ -56,6 +56,8 @@ pub(super) struct EngineState {
     pub(super) database: Database,
     pub(super) path: PathBuf,
     pub(super) durability: SyncPolicy,
+    /// Whether groups record their versions.
+    pub(super) marks_groups: bool,
     pub(super) space: SpaceGuard,
     pub(super) probe: SpaceProbe,
     /// Whether the last probe failed, to log it once and not once a tick.
@@ -96,6 +98,7 @@ pub(super) struct EngineParts {
     pub(super) database: Database,
     pub(super) path: PathBuf,
     pub(super) durability: SyncPolicy,
+    pub(super) marks_groups: bool,
     pub(super) space: SpaceGuard,
     pub(super) probe: SpaceProbe,
     pub(super) write_buffer_bytes: u64,
@@ -119,6 +122,7 @@ impl EngineState {
             database: parts.database,
             path: parts.path,
             durability: parts.durability,
+            marks_groups: parts.marks_groups,
             space: parts.space,
             probe: parts.probe,
             is_blind: AtomicBool::new(false),
@@ -145,6 +149,14 @@ impl EngineState {
     /// The tree that holds a key.
     pub(super) fn tree(&self, key: &[u8]) -> Option<&Tree> {
         self.trees.get(self.keyspaces.index_of(key)?)
+    }
+
+    /// How a group is synced.
+    pub(super) fn persist_mode(&self) -> PersistMode {
+        match self.durability {
+            SyncPolicy::Always => PersistMode::SyncData,
+            SyncPolicy::Interval(_) | SyncPolicy::Os => PersistMode::Buffer,
+        }
     }
 
     /// A point in the path of a commit is reached.
@@ -268,7 +280,7 @@ impl EngineState {
 impl Drop for EngineState {
     fn drop(&mut self) {
         // The database swallows the error of its last sync.
-        let synced = || self.database.persist(fjall::PersistMode::SyncAll).is_ok();
+        let synced = || self.database.persist(PersistMode::SyncAll).is_ok();
         self.closing.is_sound = self.stopped.get().is_none() && synced();
     }
 }

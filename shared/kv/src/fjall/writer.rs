@@ -1,23 +1,28 @@
-//! Fills a new store in bulk: sorted rows straight into tables, without a journal.
+//! Fills a new store in bulk: sorted rows straight into tables, without a journal. Changes of a log that follow them go
+//! through the journal.
 //!
 //! The directory has no manifest until everything is in it and synced, and no `CREATING`, with which an engine would
 //! make it anew: what an interrupted fill leaves is opened by no engine, and deleted by none.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use fjall::{Database, PersistMode};
 
+use super::backpressure::buffered_bytes;
 use super::clean_shutdown::CleanShutdown;
 use super::inventory::DATABASE;
+use super::logged_change::LoggedChange;
 use super::options::{FjallOptions, OpenError};
+use super::replay::ChangeReplay;
 use super::shared::{Tree, error_text};
-use super::{directory, failure, manifest, open, recovery, version_floor};
+use super::{directory, failure, keyspace_rows, manifest, open, recovery, version_floor};
 use crate::domain::Readable;
 use crate::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::time::{Clock as _, SystemClock, Ticks};
-use crate::{Entry, Keyspace, Keyspaces};
+use crate::{EngineError, Entry, Keyspace, Keyspaces};
 
 /// Memory for blocks, in bytes, for the compactions that follow.
 const CACHE_BYTES: u64 = 16 * 1024 * 1024;
@@ -27,6 +32,8 @@ const CACHE_BYTES: u64 = 16 * 1024 * 1024;
 pub struct StoreWriter {
     keyspaces: Keyspaces,
     fills: Vec<Fill>,
+    /// Whether changes could not be applied.
+    is_broken: bool,
     /// Dropped before the database, and the database before the lock.
     trees: Vec<Tree>,
     database: Database,
@@ -51,7 +58,7 @@ pub enum FillError {
         /// The name.
         keyspace: String,
     },
-    /// It was filled before. A keyspace is filled once, also where that failed.
+    /// It was filled before, or changes were applied to it. A keyspace is filled once, also where that failed.
     #[error("a keyspace is filled once: keyspace=`{keyspace}`")]
     Repeated {
         /// The name.
@@ -94,6 +101,18 @@ pub enum FillError {
         /// The error of the database.
         reason: String,
     },
+    /// A change is of no keyspace, or of several.
+    #[error("a change cannot be applied: {reason}")]
+    Rejected {
+        /// The key or the span, for people.
+        reason: String,
+    },
+    /// The database could not write or read what changes need.
+    #[error("changes cannot be applied: {reason}")]
+    Apply {
+        /// The error of the database.
+        reason: String,
+    },
 }
 
 impl StoreWriter {
@@ -123,7 +142,15 @@ impl StoreWriter {
         directory::start_restoring(path).map_err(io_failed)?;
         let (database, trees) = open::open_database(&options, &[])?;
         let fills = vec![Fill::Empty; trees.len()];
-        Ok(Self { keyspaces, fills, trees, database, path: path.to_owned(), _lock: lock })
+        Ok(Self {
+            keyspaces,
+            fills,
+            is_broken: false,
+            trees,
+            database,
+            path: path.to_owned(),
+            _lock: lock,
+        })
     }
 
     /// Writes every row of a keyspace, ascending by key; how many there were. Rows are stored as they come, so memory
@@ -151,14 +178,70 @@ impl StoreWriter {
         Ok(count)
     }
 
+    /// Applies changes in their order to what was filled, later ones over earlier ones, whatever keyspace each is of. A
+    /// keyspace that has one may not be filled any more. Blocks while flushes lag behind; memory is bounded by a few
+    /// memtables and the biggest change. After an error the store cannot be finished, and some changes may be applied.
+    ///
+    /// # Errors
+    /// [`FillError::Rejected`], [`FillError::TooBig`] and [`FillError::Apply`].
+    pub fn apply(
+        &mut self,
+        changes: impl IntoIterator<Item = LoggedChange>,
+    ) -> Result<(), FillError> {
+        // Until they are all applied.
+        let was_broken = std::mem::replace(&mut self.is_broken, true);
+        let mut replay = ChangeReplay {
+            keyspaces: &self.keyspaces,
+            trees: &self.trees,
+            database: &self.database,
+            pending: BTreeMap::new(),
+            pending_bytes: 0,
+        };
+        for change in changes {
+            let index = replay.apply(change)?;
+            if let Some(fill) = index.and_then(|index| self.fills.get_mut(index))
+                && *fill == Fill::Empty
+            {
+                *fill = Fill::Whole;
+            }
+        }
+        replay.write()?;
+        self.is_broken = was_broken;
+        Ok(())
+    }
+
+    /// The rows of a keyspace as they are now, as [`super::StoreReader::rows`] returns them.
+    ///
+    /// # Errors
+    /// [`EngineError::Rejected`] for a keyspace that it was not created with. While it is iterated,
+    /// [`EngineError::Unavailable`] and [`EngineError::Corrupt`].
+    pub fn rows(
+        &self,
+        keyspace: &str,
+        after: Option<&[u8]>,
+    ) -> Result<impl Iterator<Item = Result<Entry, EngineError>> + Send + use<'_>, EngineError>
+    {
+        keyspace_rows::rows(&self.database, &self.keyspaces, &self.trees, keyspace, after)
+    }
+
+    /// Bytes in memtables now, with those that are flushed and not released yet.
+    #[must_use]
+    pub fn memtable_bytes(&self) -> u64 {
+        self.trees.iter().map(buffered_bytes).sum()
+    }
+
     /// Makes it a store that engines open. Its versions go on after `floor` and after the wall clock, whichever is
     /// later. Everything is on stable storage when it returns.
     ///
     /// # Errors
-    /// [`OpenError::Manifest`] where a keyspace was not filled to its end; [`OpenError::Io`] and
-    /// [`OpenError::Recovery`]. No engine opens the directory then, and it is to be deleted.
+    /// [`OpenError::Manifest`] where a keyspace was not filled to its end, or changes were not applied to theirs;
+    /// [`OpenError::Io`] and [`OpenError::Recovery`]. No engine opens the directory then, and it is to be deleted.
     pub fn finish(self, floor: Ticks) -> Result<(), OpenError> {
-        let Self { keyspaces, fills, trees, database, path, _lock } = self;
+        let Self { keyspaces, fills, is_broken, trees, database, path, _lock, .. } = self;
+        if is_broken {
+            let reason = "changes were not applied to their end; delete the directory".to_owned();
+            return Err(OpenError::Manifest { path, reason });
+        }
         let mut by_name = keyspaces.list().iter().zip(&fills);
         if let Some((keyspace, _)) = by_name.find(|(_, fill)| **fill == Fill::Begun) {
             let reason = format!(

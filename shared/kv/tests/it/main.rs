@@ -10,6 +10,8 @@
 )]
 
 mod broken;
+mod change_log;
+mod change_log_damage;
 mod checkpoints;
 mod child;
 mod conform;
@@ -26,6 +28,7 @@ mod model;
 mod opening;
 mod pressure;
 mod recovery;
+mod replaying;
 mod scans;
 mod small_disk;
 mod space;

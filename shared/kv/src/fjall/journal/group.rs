@@ -26,14 +26,17 @@ const TRAILER: &[u8; 4] = b"FJL\x03";
 
 /// Bytes of a start, and of an end.
 pub(super) const EDGE_BYTES: u64 = 13;
-const ITEM_HEADER_BYTES: u64 = 21;
+pub(super) const ITEM_HEADER_BYTES: u64 = 21;
 const CLEAR_BYTES: u64 = 9;
 /// Fewest bytes of a group.
 pub(super) const GROUP_BYTES_MIN: u64 = 2 * EDGE_BYTES + CLEAR_BYTES;
 
 /// Value types that the database replays: value, tombstone, weak tombstone.
+pub(super) const VALUE: u8 = 0;
+pub(super) const TOMBSTONE: u8 = 1;
 const VALUE_TYPE_MAX: u8 = 2;
 /// Compressions: none, LZ4.
+pub(super) const PLAIN: u8 = 0;
 const COMPRESSION_MAX: u8 = 1;
 
 /// Where a group begins, and the fields of its start.
@@ -95,10 +98,42 @@ pub(super) fn start<R: Read + Seek>(
 }
 
 /// The hash in the end of a group.
-fn end<R: Read + Seek>(journal: &mut FileWindow<R>, at: u64) -> io::Result<Option<u64>> {
+pub(super) fn end<R: Read + Seek>(journal: &mut FileWindow<R>, at: u64) -> io::Result<Option<u64>> {
     let bytes = journal.get(at, EDGE_BYTES)?.unwrap_or_default();
     let Some((&END, rest)) = bytes.split_first() else { return Ok(None) };
     Ok(u64_at(rest, 0).filter(|_| rest.get(8..) == Some(TRAILER)))
+}
+
+/// What is in front of the key and the value of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ItemHeader {
+    pub(super) value_type: u8,
+    pub(super) compression: u8,
+    pub(super) key_bytes: u16,
+    /// Bytes of the value.
+    pub(super) value_bytes: u32,
+    /// Bytes of the value as it is stored.
+    pub(super) stored_bytes: u32,
+}
+
+/// The header of an item that begins there; nothing where that is another part of a group, or damaged.
+pub(super) fn item<R: Read + Seek>(
+    journal: &mut FileWindow<R>,
+    at: u64,
+) -> io::Result<Option<ItemHeader>> {
+    let Some(header) = journal.get(at, ITEM_HEADER_BYTES)? else { return Ok(None) };
+    let Some(&[tag, value_type, compression]) = header.first_chunk() else { return Ok(None) };
+    let lengths = (u16_at(header, 11), u32_at(header, 13), u32_at(header, 17));
+    let (Some(key_bytes), Some(value_bytes), Some(stored_bytes)) = lengths else {
+        return Ok(None);
+    };
+    let is_plain_and_cut = compression == PLAIN && value_bytes != stored_bytes;
+    let is_item = tag == ITEM
+        && value_type <= VALUE_TYPE_MAX
+        && compression <= COMPRESSION_MAX
+        && !is_plain_and_cut;
+    let header = ItemHeader { value_type, compression, key_bytes, value_bytes, stored_bytes };
+    Ok(is_item.then_some(header))
 }
 
 /// Where the item ends that begins there.
@@ -111,23 +146,12 @@ fn item_end<R: Read + Seek>(
     if tag == Some(CLEAR) {
         return Ok(Some(at + CLEAR_BYTES).filter(|end| *end <= journal.end()));
     }
-    let Some(header) = journal.get(at, ITEM_HEADER_BYTES)? else { return Ok(None) };
-    let Some(&[tag, value_type, compression]) = header.first_chunk() else { return Ok(None) };
-    let lengths = (u16_at(header, 11), u32_at(header, 13), u32_at(header, 17));
-    let (Some(key), Some(value), Some(stored)) = lengths else { return Ok(None) };
-    let is_plain_and_cut = compression == 0 && value != stored;
-    if tag != ITEM
-        || value_type > VALUE_TYPE_MAX
-        || compression > COMPRESSION_MAX
-        || is_plain_and_cut
-    {
-        return Ok(None);
-    }
-    let end = at + ITEM_HEADER_BYTES + u64::from(key) + u64::from(stored);
+    let Some(header) = item(journal, at)? else { return Ok(None) };
+    let end = at + ITEM_HEADER_BYTES + u64::from(header.key_bytes) + u64::from(header.stored_bytes);
     if end > journal.end() {
         return Ok(None);
     }
-    if key > 0
+    if header.key_bytes > 0
         && let Some(kind) = journal.some(at + ITEM_HEADER_BYTES)?.first()
     {
         let kind = *kind;

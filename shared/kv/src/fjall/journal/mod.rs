@@ -9,6 +9,7 @@ mod encoded;
 mod examine;
 mod files;
 mod group;
+mod logged_group;
 mod resync;
 mod rewrite;
 mod rows;
@@ -18,6 +19,7 @@ mod window;
 
 pub(crate) use self::examine::{JournalExam, WholeRun, examine};
 pub(crate) use self::files::{file_name, hash, list, written};
+pub(crate) use self::logged_group::{GroupFault, GroupReader, LoggedGroup, LoggedItem};
 pub(crate) use self::rewrite::{copy_runs, is_draft, rewrite};
 #[cfg(feature = "testing")]
 pub use self::{encoded::encode_group, examine::read_journal};

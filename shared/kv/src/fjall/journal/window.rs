@@ -60,6 +60,22 @@ impl<R: Read + Seek> FileWindow<R> {
         Ok(())
     }
 
+    /// The bytes from one position to another, which must not pass the end.
+    pub(super) fn read(&mut self, from: u64, to: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let mut at = from;
+        while at < to {
+            let more = self.some(at)?;
+            let requested = usize::try_from(to - at).unwrap_or(usize::MAX).min(more.len());
+            let Some(more) = more.get(..requested).filter(|more| !more.is_empty()) else {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            };
+            bytes.extend_from_slice(more);
+            at += requested as u64;
+        }
+        Ok(bytes)
+    }
+
     fn buffered(&self, at: u64) -> &[u8] {
         let from = at.checked_sub(self.start).and_then(|from| usize::try_from(from).ok());
         from.and_then(|from| self.buffer.get(from..)).unwrap_or_default()
