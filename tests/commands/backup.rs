@@ -1,5 +1,6 @@
 //! `trestle backup`: what a server had at the instant is what a restored one has.
 
+mod continuous;
 mod damaged;
 mod documented;
 mod encrypted;

@@ -16,8 +16,13 @@ RECORDED = re.compile(r"^role:")
 # Labels with values that occur only when something fails; of the others, each value that is requested must occur.
 OF_FAILURES = {"rpc_response_status_code", "trestle_retry_outcome"}
 # What a process exports only with `backup.target`, which no role of the stack has: tests/commands/backup/scheduled.rs
-# starts a server with it and looks for both.
-OF_SCHEDULED_BACKUPS = {"trestle_backup_age_seconds", "trestle_backup_interval_seconds"}
+# and continuous.rs start servers with it and look for them.
+OF_SCHEDULED_BACKUPS = {
+    "trestle_backup_age_seconds",
+    "trestle_backup_interval_seconds",
+    "trestle_backup_lag_seconds",
+    "trestle_backup_gaps_total",
+}
 
 
 def expressions():

@@ -7,6 +7,7 @@ use trestle_command::{
     errors::CliError,
     values::{duration, whole_number},
 };
+use trestle_kv::Ticks;
 
 use crate::sealed::Identities;
 
@@ -19,6 +20,9 @@ pub enum BackupCommand {
     /// Back up one instant of a data directory, beside the server that uses it or without one
     #[command(after_long_help = CREATE_HELP)]
     Create(CreateArgs),
+    /// Send the changes of a data directory to a target as its server makes them, until it is stopped
+    #[command(after_long_help = FOLLOW_HELP)]
+    Follow(FollowArgs),
     /// List the backups at a target
     List(ListArgs),
     /// Show a backup
@@ -74,6 +78,50 @@ pub struct CreateArgs {
     /// Encrypt what is backed up, for the public keys of age in this file (`age1…`, a line each)
     #[arg(long, value_name = "FILE", env = "TRESTLE_BACKUP_ENCRYPT")]
     pub(crate) encrypt: Option<PathBuf>,
+    /// The server that runs it
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+/// The server that runs a command, if one does.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(crate) struct ServerArgs {
+    /// The server that runs this command, which ends with it
+    #[arg(long, value_name = "PID", hide = true)]
+    server_pid: Option<i32>,
+}
+
+impl ServerArgs {
+    /// Whether a server runs the command.
+    pub(crate) fn is_given(self) -> bool {
+        self.server_pid.is_some()
+    }
+
+    /// Whether the server that ran it has ended: one that was killed ends no other process.
+    pub(crate) fn has_ended(self) -> bool {
+        let parent = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
+        self.server_pid.is_some_and(|server| parent != Some(server))
+    }
+}
+
+/// Arguments of `backup follow`.
+#[derive(Debug, Args)]
+pub struct FollowArgs {
+    /// Where the changes go
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+    /// Data directory [default: that of the configuration]
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Configuration file of the server [default: ./trestle.toml, if it exists]
+    #[arg(long, env = "TRESTLE_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Encrypt what is sent, for the public keys of age in this file (`age1…`, a line each)
+    #[arg(long, value_name = "FILE", env = "TRESTLE_BACKUP_ENCRYPT")]
+    pub(crate) encrypt: Option<PathBuf>,
+    /// The server that runs it
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 }
 
 /// The key of encrypted backups.
@@ -157,6 +205,9 @@ pub struct RestoreArgs {
     /// Which backup
     #[command(flatten)]
     pub(crate) backup: ShowArgs,
+    /// Restore this instant, such as 2026-01-31T08:00:00.5Z, or the last one that can be: latest
+    #[arg(long, value_name = "TIME", value_parser = restore_instant, conflicts_with = "id")]
+    pub(crate) to: Option<RestoreInstant>,
     /// The data directory, which is made, or empty
     #[arg(long, value_name = "DIR")]
     pub data_dir: PathBuf,
@@ -166,6 +217,27 @@ pub struct RestoreArgs {
     /// Its key
     #[command(flatten)]
     pub(crate) key: KeyArgs,
+}
+
+/// The instant that a restore is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RestoreInstant {
+    /// The last one that can be restored.
+    Latest,
+    /// This one.
+    At(Ticks),
+}
+
+/// An instant, cut to a tick.
+fn restore_instant(text: &str) -> Result<RestoreInstant, String> {
+    const RULE: &str = "must be latest, or a time by RFC 3339, such as 2026-01-31T08:00:00.5Z";
+    if text == "latest" {
+        return Ok(RestoreInstant::Latest);
+    }
+    let time = chrono::DateTime::parse_from_rfc3339(text).map_err(|_| RULE.to_owned())?;
+    let nanos = i32::try_from(time.timestamp_subsec_nanos() / 100 * 100).ok();
+    let at = nanos.and_then(|nanos| Ticks::from_unix(time.timestamp(), nanos));
+    at.map(RestoreInstant::At).ok_or_else(|| RULE.to_owned())
 }
 
 /// Arguments of `backup prune`.
@@ -211,9 +283,15 @@ within an hour.
 
 Exit code 1 means that something of the data directory could not be read: the rest is backed up.";
 
+const FOLLOW_HELP: &str = "\
+A server with `backup.continuous = true` runs it by itself. With the backups at the target, what it sends
+restores any instant: `trestle backup restore --to TIME`. It goes on where an earlier one ended.";
+
 const RESTORE_HELP: &str = "\
 Every part is verified while it is read. A data directory whose restore was interrupted cannot be
-opened; repeat the command, which then starts again. Start the server on the new directory with the
+opened; repeat the command, which then starts again. With --to it is the newest backup before that
+instant, and the changes after it, up to what was acknowledged by then; `trestle backup list` shows how far
+each backup can be restored. Start the server on the new directory with the
 configuration of the old one. What has expired since the backup, such as messages past their time to
 live, expires when the server starts.";
 
@@ -226,6 +304,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_instant_is_latest_or_by_rfc_3339_and_is_cut_to_a_tick() {
+        let at = |nanos| Ok(RestoreInstant::At(Ticks::from_unix(1_769_846_400, nanos).unwrap()));
+        assert_eq!(restore_instant("latest"), Ok(RestoreInstant::Latest));
+        assert_eq!(restore_instant("2026-01-31T08:00:00Z"), at(0));
+        assert_eq!(restore_instant("2026-01-31T10:00:00.123456789+02:00"), at(123_456_700));
+        for wrong in [
+            "",
+            "Latest",
+            "2026-01-31",
+            "2026-01-31T08:00:00",
+            "2026-02-30T08:00:00Z",
+            "2026-01-31T23:59:60Z",
+        ] {
+            assert!(restore_instant(wrong).unwrap_err().contains("RFC 3339"), "{wrong}");
+        }
+    }
+
+    #[test]
     fn sizes_have_binary_units() {
         assert_eq!(byte_size("0"), Ok(0));
         assert_eq!(byte_size("3KiB"), Ok(3072));
@@ -234,5 +330,91 @@ mod tests {
         {
             assert!(byte_size(wrong).unwrap_err().contains("such as 64MiB"), "{wrong}");
         }
+    }
+
+    #[derive(Debug, clap::Parser)]
+    struct BackupLine {
+        #[command(subcommand)]
+        command: BackupCommand,
+    }
+
+    fn parsed(args: &[&str]) -> Result<BackupCommand, String> {
+        let line = [&["backup"], args].concat();
+        let parsed = <BackupLine as clap::Parser>::try_parse_from(line);
+        parsed.map(|line| line.command).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn create_has_a_rate_that_can_be_replaced() {
+        let rate = |args: &[&str]| match parsed(args).unwrap() {
+            BackupCommand::Create(create) => create.max_rate,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(rate(&["create", "to"]), Some(32 * 1024 * 1024));
+        assert_eq!(rate(&["create", "to", "--max-rate", "0"]), Some(0));
+        assert_eq!(rate(&["create", "to", "--max-rate", "3KiB"]), Some(3072));
+        let error = parsed(&["create", "to", "--max-rate", "3KB"]).unwrap_err();
+        assert!(error.contains("--max-rate") && error.contains("such as 64MiB"), "{error}");
+    }
+
+    #[test]
+    fn one_backup_and_all_or_an_instant_exclude_each_other() {
+        for args in [
+            &["verify", "to", "--all", "--id", "a"][..],
+            &["restore", "to", "--data-dir", "d", "--to", "latest", "--id", "a"],
+        ] {
+            let error = parsed(args).unwrap_err();
+            assert!(error.contains("cannot be used with") && error.contains("--id"), "{error}");
+        }
+        assert!(parsed(&["verify", "to", "--all"]).is_ok());
+        assert!(parsed(&["verify", "to", "--id", "a"]).is_ok());
+    }
+
+    #[test]
+    fn a_restore_has_a_data_directory_and_an_instant_if_one_is_given() {
+        let error = parsed(&["restore", "to"]).unwrap_err();
+        assert!(error.contains("--data-dir"), "{error}");
+        let instant = |args: &[&str]| {
+            let line = [&["restore", "to", "--data-dir", "d"], args].concat();
+            match parsed(&line).unwrap() {
+                BackupCommand::Restore(restore) => restore.to,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(instant(&[]), None);
+        assert_eq!(instant(&["--to", "latest"]), Some(RestoreInstant::Latest));
+    }
+
+    #[test]
+    fn prune_keeps_a_number_of_backups_within_bounds() {
+        let kept = |number| match parsed(&["prune", "to", "--keep-last", number]) {
+            Ok(BackupCommand::Prune(prune)) => prune.keep_last,
+            _ => None,
+        };
+        assert_eq!(kept("1"), Some(1));
+        assert_eq!(kept("1000000"), Some(1_000_000));
+        for wrong in ["0", "1000001", "one"] {
+            let error = parsed(&["prune", "to", "--keep-last", wrong]).unwrap_err();
+            assert!(error.contains("--keep-last"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_absent_or_empty_target_is_rejected_with_its_variable() {
+        for target in [None, Some(String::new())] {
+            let error = TargetArgs { target }.text().unwrap_err().to_string();
+            assert!(error.contains("TRESTLE_BACKUP_TARGET"), "{error}");
+        }
+        let given = TargetArgs { target: Some("to".to_owned()) };
+        assert_eq!(given.text().unwrap(), "to");
+    }
+
+    #[test]
+    fn only_a_server_that_is_named_can_have_ended() {
+        let absent = ServerArgs::default();
+        assert!(!absent.is_given() && !absent.has_ended());
+        let own = i32::try_from(std::process::id()).ok();
+        let other = ServerArgs { server_pid: own };
+        assert!(other.is_given() && other.has_ended(), "no process is its own parent");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     os::unix::fs::MetadataExt as _,
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -53,6 +54,34 @@ pub(crate) struct BackupWriter {
 }
 
 impl BackupWriter {
+    /// Prepares a target for the backups of a data directory, encrypted for the keys in a file if there is one, and
+    /// read at a rate, in bytes a second, if one is given and not 0.
+    ///
+    /// # Errors
+    /// A target of something else, and files that cannot be used.
+    pub(crate) async fn open(
+        store: &DataDirectory,
+        target: &str,
+        encrypt: Option<PathBuf>,
+        max_rate: Option<u64>,
+    ) -> Result<Self, CliError> {
+        let store_id = (store.rules.store_id)(&store.path);
+        let store_id =
+            store_id.map_err(CliError::file("cannot use the id of the data directory"))?;
+        let recipients = Recipients::read_if_named(encrypt).await?;
+        let repository = Repository::create(target, &store_id, recipients.as_ref()).await?;
+        let names = NameKey::of(&store.path);
+        let names = names.map_err(CliError::file("cannot use the key of the names of backups"))?;
+        Ok(Self {
+            repository,
+            names: Arc::new(names),
+            recipients: recipients.map(Arc::new),
+            throttle: ReadThrottle::new(max_rate.filter(|rate| *rate > 0)),
+            parts: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        })
+    }
+
     /// Sends a part, encrypted if the backup is, unless it is there.
     ///
     /// # Errors
@@ -73,11 +102,38 @@ impl BackupWriter {
         plain: Vec<u8>,
         level: i32,
     ) -> Result<(), CliError> {
-        if self.repository.has(name) {
-            return Ok(());
+        match self.repository.has(name) {
+            true => Ok(()),
+            false => self.put(recipients, name.path(), plain, level).await,
         }
+    }
+
+    /// Sends the changes of a window, encrypted if the backups are.
+    ///
+    /// # Errors
+    /// The target.
+    pub(crate) async fn send_window(&self, path: String, plain: Vec<u8>) -> Result<(), CliError> {
+        self.put(self.recipients.clone(), path, plain, LEVEL).await
+    }
+
+    /// Sends names of parts to a path, which are never encrypted.
+    ///
+    /// # Errors
+    /// The target.
+    pub(crate) async fn send_names(&self, path: String, names: Vec<u8>) -> Result<(), CliError> {
+        self.put(None, path, names, 0).await
+    }
+
+    async fn put(
+        &self,
+        recipients: Option<Arc<Recipients>>,
+        path: String,
+        plain: Vec<u8>,
+        level: i32,
+    ) -> Result<(), CliError> {
+        let to = path.clone();
         let pack = move || {
-            let packed = packed::pack(&name.path(), &plain, level);
+            let packed = packed::pack(&path, &plain, level);
             match recipients {
                 Some(recipients) => recipients.seal(&packed),
                 None => Ok(packed),
@@ -87,7 +143,7 @@ impl BackupWriter {
         let packed = packed.map_err(|error| broken(&error))?;
         self.parts.fetch_add(1, Relaxed);
         self.bytes.fetch_add(packed.len() as u64, Relaxed);
-        self.repository.put(&name.path(), packed).await
+        self.repository.put(&to, packed).await
     }
 
     /// Sends a part that is named by what it contains.
@@ -114,6 +170,11 @@ impl BackupWriter {
     }
 }
 
+/// The beginning of a key, for people.
+pub(crate) fn shown_key(key: &[u8]) -> String {
+    key.get(..KEY_BYTES_SHOWN).unwrap_or(key).escape_ascii().to_string()
+}
+
 pub(crate) fn broken(error: &dyn std::error::Error) -> CliError {
     CliError::Source { text: format!("the backup ended: {error}"), busy: false }
 }
@@ -129,29 +190,16 @@ pub(crate) async fn run(
     let _ = rustix::process::nice(10);
     let target = args.target.text()?.to_owned();
     check(&store, &target)?;
-    let store_id = (store.rules.store_id)(&store.path);
-    let store_id = store_id.map_err(CliError::file("cannot use the id of the data directory"))?;
-    let recipients = Recipients::read_if_named(args.encrypt.clone()).await?;
-    let repository = Repository::create(&target, &store_id, recipients.as_ref()).await?;
-    let names = NameKey::of(&store.path);
-    let names = names.map_err(CliError::file("cannot use the key of the names of backups"))?;
+    let writer = BackupWriter::open(&store, &target, args.encrypt.clone(), args.max_rate).await?;
     let begun = tokio::time::Instant::now();
-    let spool = Spool::begin(&store.path, &new_id(), &target)?;
+    let spool = Spool::begin(&store.path, &new_id(), &target)?.run_by(args.server);
     let answer = spool.answer(&store).await?;
     if spool.is_resumed {
         out.note(&format!("continuing an interrupted backup: instant=`{}`", answer.instant()));
     }
     // A command that continues has the id, and so the entry, of the one that was killed.
     let id = spool.id();
-    let entry = repository.enter(RUNNING, PRUNING, &id).await?;
-    let writer = BackupWriter {
-        repository,
-        names: Arc::new(names),
-        recipients: recipients.map(Arc::new),
-        throttle: ReadThrottle::new(args.max_rate.filter(|rate| *rate > 0)),
-        parts: AtomicU64::new(0),
-        bytes: AtomicU64::new(0),
-    };
+    let entry = writer.repository.enter(RUNNING, PRUNING, &id).await?;
     writer.repository.look().await?;
     let job = Job { id, answer, begun, spool: &spool, store: &store, writer: &writer };
     let made = job.make(out).await;
@@ -163,7 +211,10 @@ pub(crate) async fn run(
 }
 
 /// Whether the data directory has a store that this user may back up, and the target is outside of it.
-fn check(store: &DataDirectory, target: &str) -> Result<(), CliError> {
+///
+/// # Errors
+/// The rule that is not met.
+pub(crate) fn check(store: &DataDirectory, target: &str) -> Result<(), CliError> {
     let path = &store.path;
     let unreadable =
         || CliError::file(format!("cannot read the data directory `{}`", path.display()));
@@ -190,7 +241,7 @@ fn check(store: &DataDirectory, target: &str) -> Result<(), CliError> {
 }
 
 /// The time, to sort by, and a random number.
-fn new_id() -> String {
+pub(crate) fn new_id() -> String {
     let (seconds, nanos) = SystemClock.now().to_unix();
     let text = prost_types::Timestamp { seconds, nanos: 0 }.to_string();
     let time = text.trim_end_matches('Z').chars().filter(char::is_ascii_alphanumeric);
@@ -235,6 +286,7 @@ impl Job<'_> {
             id: self.id.clone(),
             store_id: self.answer.store_id.clone(),
             at: self.answer.at,
+            newest: self.answer.newest,
             instant: self.answer.instant(),
             completed: manifest::time_text(SystemClock.now()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -346,7 +398,7 @@ fn read_rows(
             Ok(objects) => read.named.objects.extend(objects),
             Err(reason) if read.named.damage.len() >= objects::DAMAGE_MAX => drop(reason),
             Err(reason) => {
-                let key = row.key.get(..KEY_BYTES_SHOWN).unwrap_or(&row.key).escape_ascii();
+                let key = shown_key(&row.key);
                 let object = format!("objects of a row of `{keyspace}`: {key}");
                 read.named.damage.push(Damage { object, reason });
             }
@@ -415,3 +467,6 @@ pub(crate) fn show_json(manifest: &BackupManifest, target: &str) -> serde_json::
         "keys": manifest.recipients,
     })
 }
+
+#[cfg(test)]
+mod tests;

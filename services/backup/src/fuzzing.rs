@@ -1,6 +1,8 @@
 //! Readers of parts, for the fuzz targets: the bytes at a target are those of any program that can write there.
 
 use bytes::Bytes;
+use prost::Message as _;
+use trestle_kv::{LoggedChange, Ticks};
 
 use crate::{
     lists::{self, ChunkRef, Damage, Listed, Lister, ObjectRef},
@@ -9,6 +11,7 @@ use crate::{
     packed,
     rows::{self, RowChunker},
     sealed::Identities,
+    window::{ChangeWindow, WindowChange, WindowName},
 };
 
 /// Reads the same bytes as each kind of part. What is read of them is written again, and reads the same.
@@ -24,6 +27,7 @@ pub fn read_part(bytes: &[u8]) {
     if let Some(names) = lists::part_names(bytes) {
         assert!(names.iter().all(|name| PartName::of_path(&name.path()) == Some(*name)), "paths");
     }
+    read_window(bytes);
     if let Ok(manifest) = BackupManifest::parse(bytes) {
         let text = serde_json::to_vec(&manifest).unwrap_or_default();
         assert_eq!(BackupManifest::parse(&text), Ok(manifest), "written again");
@@ -34,6 +38,25 @@ pub fn read_part(bytes: &[u8]) {
 pub fn open_sealed(bytes: &[u8]) {
     let opened = Identities::generate().open(bytes);
     assert!(opened.is_err(), "no key is known before");
+}
+
+/// Reads bytes as a window, and as its path.
+fn read_window(bytes: &[u8]) {
+    let name = str::from_utf8(bytes).ok().and_then(WindowName::of_path);
+    if let Some(name) = &name {
+        assert_eq!(WindowName::of_path(&name.path()).as_ref(), Some(name), "a name of its path");
+    }
+    let Ok(window) = ChangeWindow::decode(bytes) else { return };
+    let again = ChangeWindow::decode(&*window.encode_to_vec());
+    assert_eq!(again.as_ref(), Ok(&window), "a window written again");
+    let [from, to] = [Ticks::MIN, Ticks::MAX];
+    let any = WindowName { line: String::new(), seq: 0, from, to, at: to, parts: 0 };
+    let _ = window.check(&any);
+    for change in window.groups.into_iter().flat_map(|group| group.changes) {
+        let logged = LoggedChange::from(change);
+        let again = LoggedChange::from(WindowChange::from(logged.clone()));
+        assert_eq!(again, logged, "a change written again");
+    }
 }
 
 fn read_rows(bytes: &[u8]) {

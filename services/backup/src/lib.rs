@@ -10,7 +10,10 @@
 //! so that they cost the server neither memory nor credentials.
 
 mod args;
+mod changes;
+mod coverage;
 mod create;
+mod follow;
 #[cfg(feature = "testing")]
 pub mod fuzzing;
 mod lists;
@@ -30,6 +33,7 @@ mod spool;
 mod tests;
 mod throttle;
 mod verify;
+mod window;
 
 use std::{
     io,
@@ -46,7 +50,8 @@ use trestle_command::{
 use trestle_kv::{Entry, Keyspace};
 
 pub use self::{
-    args::{BackupCommand, CreateArgs, RestoreArgs},
+    args::{BackupCommand, CreateArgs, FollowArgs, RestoreArgs},
+    changes::{CHANGES, ChangesEnd, ShippedChanges, based_line, note_based_line},
     mount::{MountArgs, MountedBackup},
     sealed::keys_problem,
     spool::{CHECKPOINT, CheckpointAnswer, FAILED, LOCK, READY, REQUEST, SPOOL},
@@ -117,6 +122,7 @@ async fn run(
     let work = async move {
         match command {
             BackupCommand::Create(args) => create::run(&args, rules, printed).await,
+            BackupCommand::Follow(args) => follow::run(&args, rules, printed).await,
             BackupCommand::List(args) => show::list(&args, printed).await,
             BackupCommand::Show(args) => show::show(&args, printed).await,
             BackupCommand::Verify(args) => verify::run(&args, printed).await,

@@ -22,7 +22,11 @@ pub(crate) struct BackupManifest {
     pub(crate) store_id: String,
     /// The instant that it has, in ticks of 100 nanoseconds since 1601.
     pub(crate) at: u64,
-    /// The same for people, by RFC 3339.
+    /// The newest version in it: it has every change up to that one and none after. Absent from backups of earlier
+    /// versions, which no changes can follow.
+    #[serde(default)]
+    pub(crate) newest: Option<u64>,
+    /// The instant for people, by RFC 3339.
     pub(crate) instant: String,
     /// When it was complete.
     pub(crate) completed: String,
@@ -180,6 +184,7 @@ pub(crate) mod tests {
             id: id.to_owned(),
             store_id: "a".to_owned(),
             at: 7,
+            newest: None,
             instant: String::new(),
             completed: String::new(),
             version: String::new(),
@@ -223,5 +228,23 @@ pub(crate) mod tests {
     fn a_time_is_shown_by_rfc_3339() {
         let at = Ticks::from_unix(1_764_244_803, 500_000_000).unwrap();
         assert_eq!(time_text(at), "2025-11-27T12:00:03.500Z");
+    }
+
+    #[test]
+    fn impossible_numbers_of_rows_have_a_sum() {
+        let mut manifest = manifest("a");
+        let mut other = manifest.keyspaces[0].clone();
+        (other.rows, other.bytes) = (u64::MAX, u64::MAX);
+        assert_eq!((manifest.rows(), manifest.row_bytes()), (3, 40));
+        manifest.keyspaces.push(other);
+        assert_eq!((manifest.rows(), manifest.row_bytes()), (u64::MAX, u64::MAX));
+    }
+
+    #[test]
+    fn a_manifest_of_an_earlier_version_has_no_newest_version() {
+        let mut text = serde_json::to_value(manifest("a")).unwrap();
+        text.as_object_mut().unwrap().remove("newest").unwrap();
+        let read = BackupManifest::parse(text.to_string().as_bytes());
+        assert_eq!(read, Ok(manifest("a")));
     }
 }

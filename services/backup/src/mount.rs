@@ -20,7 +20,7 @@ use crate::{
     manifest::BackupManifest,
     repository::Repository,
     sealed::Identities,
-    show, verify,
+    verify,
 };
 
 /// What errors and the status name such a store.
@@ -61,10 +61,7 @@ impl MountArgs {
         let Some(target) = self.target.as_deref() else { return Ok(None) };
         let keys = Identities::read_if_named(self.decrypt.clone()).await?;
         let repository = Repository::open(target, keys).await?;
-        let id = repository.id(self.id.as_deref()).await?;
-        let manifest = show::read(&repository, &id).await?;
-        repository.unlock(&manifest)?;
-        manifest.check_keyspaces(&rules.keyspaces).map_err(CliError::Usage)?;
+        let manifest = repository.open_backup(self.id.as_deref(), &rules.keyspaces).await?;
         mount(Arc::new(repository), &manifest, rules).await.map(Some)
     }
 }

@@ -3,7 +3,7 @@
 //! An object never changes, so its name, with what its store distinguishes it by, shows whether it was sent; it is read
 //! only if it was not. The name alone is not enough: a data directory that was put back from a copy uses names again.
 
-use std::{collections::HashSet, path::Path, sync::Arc};
+use std::{collections::HashSet, path::Path};
 
 use futures::{StreamExt as _, stream};
 use object_store::{Error, ObjectMeta, ObjectStore, ObjectStoreExt as _, path::Path as ObjectPath};
@@ -49,14 +49,11 @@ pub(crate) async fn copy(
     names.sort_unstable();
     names.dedup();
     let mut copied = CopiedObjects::default();
+    let held = &|| spool.check();
     let results = stream::iter(names).map(|name| {
-        let store = match name.area {
-            ObjectAreaName::Blobs => Arc::clone(&source.blobs),
-            ObjectAreaName::Logs => Arc::clone(&source.logs),
-        };
+        let source = &source;
         async move {
-            spool.check()?;
-            let outcome = copy_one(writer, (&*store, spool), &name).await?;
+            let outcome = copy_one(writer, (source, held), &name).await?;
             Ok::<_, CliError>((name, outcome))
         }
     });
@@ -95,16 +92,27 @@ pub(crate) async fn copy(
     Ok(copied)
 }
 
-/// An object that was copied, or why it cannot be read.
-async fn copy_one(
+/// Checks that objects are still held: an object that is missing is damage only then.
+pub(crate) type HeldCheck<'a> = &'a (dyn Fn() -> Result<(), CliError> + Sync);
+
+/// Copies one; the reason if it cannot be read.
+///
+/// # Errors
+/// The target, objects that cannot be reached at all, or objects that are no longer held.
+pub(crate) async fn copy_one(
     writer: &BackupWriter,
-    (store, spool): (&dyn ObjectStore, &Spool),
+    (source, held): (&SourceObjects, HeldCheck<'_>),
     name: &ObjectName,
 ) -> Result<Result<ObjectRef, String>, CliError> {
+    held()?;
+    let store: &dyn ObjectStore = match name.area {
+        ObjectAreaName::Blobs => &*source.blobs,
+        ObjectAreaName::Logs => &*source.logs,
+    };
     let path = ObjectPath::from(name.path.as_str());
     let found = match store.head(&path).await {
         Ok(found) => found,
-        Err(error) => return unreadable(error, spool),
+        Err(error) => return unreadable(error, held),
     };
     let parts = object_parts(&writer.names, name, &found);
     for (index, start) in pieces(found.size) {
@@ -115,7 +123,7 @@ async fn copy_one(
         let end = found.size.min(start + PIECE_BYTES);
         let read = match store.get_range(&path, start..end).await {
             Ok(read) => read,
-            Err(error) => return unreadable(error, spool),
+            Err(error) => return unreadable(error, held),
         };
         if read.len() as u64 != end - start {
             return Ok(Err("it became shorter while it was read".to_owned()));
@@ -137,8 +145,8 @@ fn object_parts(names: &NameKey, name: &ObjectName, found: &ObjectMeta) -> PartN
 
 /// An object that is absent is damage, while the objects are held; a store that fails ends the backup, which can be
 /// continued.
-fn unreadable<T>(error: Error, spool: &Spool) -> Result<Result<T, String>, CliError> {
-    spool.check()?;
+fn unreadable<T>(error: Error, held: HeldCheck<'_>) -> Result<Result<T, String>, CliError> {
+    held()?;
     match error {
         Error::NotFound { .. } => Ok(Err("it is missing".to_owned())),
         error => Err(CliError::Source {
@@ -170,5 +178,35 @@ mod tests {
         assert_eq!(pieces(0), [(0, 0)]);
         assert_eq!(pieces(PIECE_BYTES), [(0, 0)]);
         assert_eq!(pieces(PIECE_BYTES + 1), [(0, 0), (1, PIECE_BYTES)]);
+    }
+
+    #[test]
+    fn pieces_have_other_names_where_anything_of_the_object_differs() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = NameKey::of(folder.path()).unwrap();
+        let name = |area, path: &str| ObjectName { area, path: path.to_owned() };
+        let meta = |size, tag: Option<&str>, seconds| ObjectMeta {
+            location: ObjectPath::from("a"),
+            last_modified: chrono::DateTime::from_timestamp(seconds, 0).unwrap(),
+            size,
+            e_tag: tag.map(str::to_owned),
+            version: None,
+        };
+        let blob = name(ObjectAreaName::Blobs, "a");
+        let first = object_parts(&names, &blob, &meta(1, Some("t"), 1));
+        assert!(first == object_parts(&names, &blob, &meta(1, Some("t"), 2)), "the tag counts");
+        let log = name(ObjectAreaName::Logs, "a");
+        let other = name(ObjectAreaName::Blobs, "b");
+        for (name, meta) in [
+            (&log, meta(1, Some("t"), 1)),
+            (&other, meta(1, Some("t"), 1)),
+            (&blob, meta(2, Some("t"), 1)),
+            (&blob, meta(1, Some("u"), 1)),
+            (&blob, meta(1, None, 1)),
+        ] {
+            assert!(first != object_parts(&names, name, &meta), "{name:?} {meta:?}");
+        }
+        let untagged = |seconds| object_parts(&names, &blob, &meta(1, None, seconds));
+        assert!(untagged(1) == untagged(1) && untagged(1) != untagged(2));
     }
 }

@@ -1,10 +1,13 @@
 //! `backup prune`.
 
+mod windows;
+
 use std::{
     collections::{HashMap, HashSet},
     time::Duration,
 };
 
+use chrono::{DateTime, Utc};
 use object_store::{ObjectMeta, path::Path};
 use serde_json::json;
 use trestle_command::{
@@ -39,27 +42,40 @@ pub(crate) async fn run(args: &PruneArgs, out: &mut Output) -> Result<(), CliErr
             Some(repository.enter(PRUNING, RUNNING, &id).await?)
         }
     };
-    let pruned = prune(&repository, args, out).await;
+    let now = match &entry {
+        Some(entry) => repository.written_at(entry).await?,
+        None => {
+            let (seconds, _) = SystemClock.now().to_unix();
+            DateTime::from_timestamp(seconds, 0).unwrap_or_default()
+        }
+    };
+    let pruned = prune(&repository, args, now, out).await;
     if let Some(entry) = entry {
         repository.leave(&entry).await?;
         repository.forget_ended().await?;
     }
-    let Pruned { backups, parts, freed } = pruned?;
+    let Pruned { backups, windows, parts, freed } = pruned?;
     let verb = if args.dry_run { "would delete" } else { "deleted" };
     let human = format!(
-        "{verb} {} and {} ({})",
+        "{verb} {}, {} and {} ({})",
         counted(backups.len() as u64, "backup"),
+        counted(windows, "window"),
         counted(parts, "part"),
         bytes(freed)
     );
     let record = json!({
-        "backups": backups, "parts": parts, "bytes": freed, "dry_run": args.dry_run,
+        "backups": backups,
+        "windows": windows,
+        "parts": parts,
+        "bytes": freed,
+        "dry_run": args.dry_run,
     });
     out.either(&human, &record)
 }
 
 struct Pruned {
     backups: Vec<String>,
+    windows: u64,
     parts: u64,
     freed: u64,
 }
@@ -67,6 +83,7 @@ struct Pruned {
 async fn prune(
     repository: &Repository,
     args: &PruneArgs,
+    now: DateTime<Utc>,
     out: &Output,
 ) -> Result<Pruned, CliError> {
     let (begun, began) = (tokio::time::Instant::now(), SystemClock.now());
@@ -77,14 +94,20 @@ async fn prune(
     }
     let dropped = dropped(&mut kept, args, SystemClock.now());
     let named = named(repository, &kept).await?;
+    // In front of the parts: those of a window that is put from now on are young.
+    let windows = windows::prune(repository, &kept, now).await?;
     let is_unnamed = |part: &ObjectMeta| {
-        PartName::of_path(part.location.as_ref()).is_some_and(|name| !named.contains(&name.mark()))
+        let is_young = windows.young_since.is_some_and(|since| part.last_modified >= since);
+        let is_named =
+            |name: PartName| named.contains(&name.mark()) || windows.named.contains(&name.mark());
+        !is_young && PartName::of_path(part.location.as_ref()).is_some_and(|name| !is_named(name))
     };
     let mut parts = repository.list(PARTS).await?;
     parts.retain(is_unnamed);
     let pruned = Pruned {
         parts: parts.len() as u64,
-        freed: parts.iter().map(|part| part.size).sum(),
+        windows: windows.count,
+        freed: parts.iter().chain(&windows.dropped).map(|part| part.size).sum(),
         backups: dropped.iter().map(|manifest| manifest.id.clone()).collect(),
     };
     if args.dry_run {
@@ -95,7 +118,7 @@ async fn prune(
     for manifest in &dropped {
         repository.delete(&Path::from(manifest_path(&manifest.id))).await?;
     }
-    for part in &parts {
+    for part in windows.dropped.iter().chain(&parts) {
         // A backup that begins later must not meet it.
         // Nor where this machine was suspended, which only one of the clocks counts.
         if begun.elapsed().max(SystemClock.now().since(began)) > ENTRY_LASTS / 2 {

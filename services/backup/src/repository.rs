@@ -28,6 +28,7 @@ use object_store::{
     Error, ObjectMeta, ObjectStoreExt as _, PutMode, PutOptions, PutPayload, path::Path,
 };
 use trestle_command::errors::CliError;
+use trestle_kv::Keyspace;
 use trestle_objects::CopyTarget;
 
 pub(crate) use self::entries::{ENTRY_LASTS, PRUNING, RUNNING};
@@ -36,6 +37,8 @@ use crate::{
     names::{PARTS, PartName},
     packed::{self, STORED_BYTES_MAX, UnreadablePart},
     sealed::{self, Identities, SealError},
+    show,
+    window::{CHANGES, WindowName},
 };
 
 const BACKUPS: &str = "backups";
@@ -231,7 +234,8 @@ impl Repository {
     /// The file system of the place.
     pub(crate) async fn sync(&self) -> Result<(), CliError> {
         let target = self.target.clone();
-        let written = self.written.lock().map(|written| written.clone()).unwrap_or_default();
+        let written = self.written.lock().map(|mut written| std::mem::take(&mut *written));
+        let written = written.unwrap_or_default();
         let synced = tokio::task::spawn_blocking(move || target.sync(&written)).await;
         let synced = synced.map_err(std::io::Error::other).flatten();
         synced.map_err(CliError::file(format!("cannot sync the target `{}`", self.text)))
@@ -283,6 +287,47 @@ impl Repository {
         }
     }
 
+    /// The backup of an id, or without one the newest, to read its parts from now on.
+    ///
+    /// # Errors
+    /// No such backup, one that cannot be read, or what [`Repository::use_backup`] rejects.
+    pub(crate) async fn open_backup(
+        &self,
+        id: Option<&str>,
+        keyspaces: &[Keyspace],
+    ) -> Result<BackupManifest, CliError> {
+        let id = self.id(id).await?;
+        let manifest = show::read(self, &id).await?;
+        self.use_backup(&manifest, keyspaces)?;
+        Ok(manifest)
+    }
+
+    /// Reads the parts of a backup from now on.
+    ///
+    /// # Errors
+    /// One that is encrypted for others, or has a keyspace that this version does not have.
+    pub(crate) fn use_backup(
+        &self,
+        manifest: &BackupManifest,
+        keyspaces: &[Keyspace],
+    ) -> Result<(), CliError> {
+        self.unlock(manifest)?;
+        manifest.check_keyspaces(keyspaces).map_err(CliError::Usage)
+    }
+
+    /// The names of the windows of changes.
+    ///
+    /// # Errors
+    /// The place cannot be read.
+    pub(crate) async fn windows(&self) -> Result<Vec<WindowName>, CliError> {
+        let mut found = self.target.store.list(Some(&Path::from(CHANGES)));
+        let mut names = Vec::new();
+        while let Some(file) = found.try_next().await.map_err(|error| self.failed(&error))? {
+            names.extend(WindowName::of_path(file.location.as_ref()));
+        }
+        Ok(names)
+    }
+
     /// What is below a prefix.
     ///
     /// # Errors
@@ -323,3 +368,6 @@ pub(crate) fn manifest_path(id: &str) -> String {
 fn backup_of(path: &Path) -> Option<String> {
     path.filename()?.strip_suffix(SUFFIX).map(str::to_owned)
 }
+
+#[cfg(test)]
+mod tests;

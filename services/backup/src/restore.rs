@@ -3,6 +3,10 @@
 //! The directory has the file `RESTORING` from before the first byte until all is durable, and no version opens one
 //! that has it. What was restored so far is no store: it is removed when the command is repeated.
 
+mod instant;
+mod named;
+mod replay;
+
 use std::{
     fs::{self, File},
     io,
@@ -28,7 +32,6 @@ use crate::{
     manifest::{BackupManifest, KeyspaceRows},
     objects::pieces,
     repository::Repository,
-    show,
     verify::{self, AT_ONCE, BadPart},
 };
 
@@ -49,10 +52,12 @@ pub(crate) async fn run(
     let store = DataDirectory { path: args.data_dir.clone(), rules };
     let text = args.backup.target.text()?;
     let repository = Repository::open(text, args.key.read().await?).await?;
-    let id = repository.id(args.backup.id.as_deref()).await?;
-    let manifest = show::read(&repository, &id).await?;
-    repository.unlock(&manifest)?;
-    manifest.check_keyspaces(&store.rules.keyspaces).map_err(CliError::Usage)?;
+    if let Some(to) = args.to {
+        return instant::run(&repository, &store, (to, objects.as_ref()), out).await;
+    }
+    let manifest =
+        repository.open_backup(args.backup.id.as_deref(), &store.rules.keyspaces).await?;
+    let id = &manifest.id;
     let _lock = begin(&store.path, store.rules.engine_dir)?;
     let bar = out.progress(None, 0);
     bar.set_message("objects");
@@ -180,6 +185,18 @@ struct Restore<'a> {
 
 impl Restore<'_> {
     async fn rows(&self) -> Result<(), CliError> {
+        let writer = self.filled().await?;
+        finish(writer, self.instant()?).await
+    }
+
+    /// The instant of the backup.
+    fn instant(&self) -> Result<Ticks, CliError> {
+        let at = Ticks::new(self.manifest.at);
+        Ok(at.ok_or_else(|| RestoreError::Row("the instant is no time".to_owned()))?)
+    }
+
+    /// A store with the rows of the backup, which no engine opens yet.
+    async fn filled(&self) -> Result<StoreWriter, CliError> {
         let rules = self.store.rules.clone();
         let path = self.store.path.join(rules.engine_dir);
         let create = move || StoreWriter::create(&path, rules.keyspaces);
@@ -187,10 +204,7 @@ impl Restore<'_> {
         for keyspace in &self.manifest.keyspaces {
             writer = self.keyspace(keyspace, writer).await?;
         }
-        let floor = Ticks::new(self.manifest.at);
-        let floor = floor.ok_or_else(|| RestoreError::Row("the instant is no time".to_owned()))?;
-        let finished = blocking(move || writer.finish(floor)).await?;
-        finished.map_err(|error| broken(&error))
+        Ok(writer)
     }
 
     async fn keyspace(
@@ -247,9 +261,13 @@ impl Restore<'_> {
         Ok(rows)
     }
 
-    async fn objects(&self, url: Option<&ObjectsUrl>) -> Result<(), CliError> {
+    async fn storage(&self, url: Option<&ObjectsUrl>) -> Result<ObjectStorage, CliError> {
         let storage = ObjectStorage::open(&self.store.path, url, None).await;
-        let storage = storage.map_err(|error| broken(&error))?;
+        storage.map_err(|error| broken(&error))
+    }
+
+    async fn objects(&self, url: Option<&ObjectsUrl>) -> Result<(), CliError> {
+        let storage = self.storage(url).await?;
         for at in &self.manifest.objects.lists {
             let objects: Vec<ObjectRef> =
                 verify::list(self.repository, at.list).await?.map_err(RestoreError::Part)?;
@@ -276,6 +294,12 @@ impl Restore<'_> {
 
 fn restored(rules: &StoreRules, row: Entry) -> Result<Option<Entry>, RestoreError> {
     (rules.restored)(row).map_err(RestoreError::Row)
+}
+
+/// Makes it a store that engines open, whose versions go on after `floor`.
+async fn finish(writer: StoreWriter, floor: Ticks) -> Result<(), CliError> {
+    let finished = blocking(move || writer.finish(floor)).await?;
+    finished.map_err(|error| broken(&error))
 }
 
 async fn blocking<T: Send + 'static>(

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use trestle_command::errors::CliError;
 use trestle_kv::{Engine as _, FjallEngine, FjallOptions, OpenError, Ticks, replace_file};
 
-use crate::{DataDirectory, manifest};
+use crate::{DataDirectory, args::ServerArgs, manifest};
 
 /// The directory of all requests in a data directory.
 pub const SPOOL: &str = "backup";
@@ -48,6 +48,9 @@ pub struct CheckpointAnswer {
     pub format: u32,
     /// The instant, in ticks.
     pub at: u64,
+    /// The newest version in the checkpoint; absent from the answers of earlier versions.
+    #[serde(default)]
+    pub newest: Option<u64>,
     /// The random id of the data directory.
     pub store_id: String,
 }
@@ -58,6 +61,8 @@ pub(crate) struct Spool {
     lock: File,
     /// Whether an earlier command made it.
     pub(crate) is_resumed: bool,
+    /// Who runs the command.
+    server: ServerArgs,
 }
 
 impl Spool {
@@ -84,10 +89,15 @@ impl Spool {
                 lock.try_lock().map_err(io::Error::from)?;
                 fs::write(directory.join(TARGET), target)?;
                 File::create_new(directory.join(REQUEST))?;
-                Ok(Self { directory, lock, is_resumed: false })
+                Ok(Self { directory, lock, is_resumed: false, server: ServerArgs::default() })
             }
         };
         begun().map_err(failed)
+    }
+
+    /// The same for a command that a server runs: it ends with that, and leaves the store to the next one.
+    pub(crate) fn run_by(self, server: ServerArgs) -> Self {
+        Self { server, ..self }
     }
 
     /// Waits for the answer. Without a server, this process gives it.
@@ -100,15 +110,11 @@ impl Spool {
             if let Some(answer) = self.found()? {
                 return Ok(answer);
             }
-            let store = store.clone();
-            let directory = self.directory.clone();
-            let own = tokio::task::spawn_blocking(move || answer_alone(&store, &directory)).await;
-            match own.map_err(|error| failed(&error.to_string()))? {
+            match self.server.is_given() {
+                true => self.check_server()?,
+                false if self.answer_alone(store).await? => continue,
                 // A server has the store.
-                Err(OpenError::Locked { .. }) => {}
-                Err(error) => return Err(failed(&error.to_string())),
-                Ok(Err(reason)) => return Err(failed(&reason)),
-                Ok(Ok(())) => continue,
+                false => {}
             }
             if since.elapsed() > ANSWERS_WITHIN {
                 return Err(failed(
@@ -116,6 +122,25 @@ impl Spool {
                 ));
             }
             tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Answers in the place of a server; whether there was none.
+    async fn answer_alone(&self, store: &DataDirectory) -> Result<bool, CliError> {
+        let (store, directory) = (store.clone(), self.directory.clone());
+        let own = tokio::task::spawn_blocking(move || answer_alone(&store, &directory)).await;
+        match own.map_err(|error| failed(&error.to_string()))? {
+            Err(OpenError::Locked { .. }) => Ok(false),
+            Err(error) => Err(failed(&error.to_string())),
+            Ok(Err(reason)) => Err(failed(&reason)),
+            Ok(Ok(())) => Ok(true),
+        }
+    }
+
+    fn check_server(&self) -> Result<(), CliError> {
+        match self.server.has_ended() {
+            true => Err(failed("the server that runs this command has ended")),
+            false => Ok(()),
         }
     }
 
@@ -137,6 +162,7 @@ impl Spool {
     /// # Errors
     /// The reason.
     pub(crate) fn check(&self) -> Result<(), CliError> {
+        self.check_server()?;
         let touched = touch(&self.lock);
         touched.map_err(CliError::file("cannot keep the checkpoint"))?;
         match self.found()? {
@@ -216,7 +242,8 @@ fn unfinished(spool: &Path, target: &str) -> io::Result<Option<Spool>> {
         };
         if lock.try_lock().is_ok() && is_there().unwrap_or(false) {
             touch(&lock)?;
-            return Ok(Some(Spool { directory, lock, is_resumed: true }));
+            let server = ServerArgs::default();
+            return Ok(Some(Spool { directory, lock, is_resumed: true, server }));
         }
     }
     Ok(None)
@@ -231,16 +258,16 @@ fn answer_alone(store: &DataDirectory, directory: &Path) -> Result<Result<(), St
     let made = engine.checkpointer().make(&directory.join(CHECKPOINT));
     Ok(made.map_err(|error| error.to_string()).and_then(|made| {
         let store_id = (store.rules.store_id)(&store.path).map_err(|error| error.to_string())?;
-        let answer = CheckpointAnswer::new(made.at.max(now), store_id);
+        let answer = CheckpointAnswer::new(made.at.max(now), made.at, store_id);
         answer.write(directory).map_err(|error| error.to_string())
     }))
 }
 
 impl CheckpointAnswer {
-    /// An answer with all changes up to an instant.
+    /// An answer with all changes up to an instant, and the version of the newest of them.
     #[must_use]
-    pub fn new(at: Ticks, store_id: String) -> Self {
-        Self { format: 1, at: at.get(), store_id }
+    pub fn new(at: Ticks, newest: Ticks, store_id: String) -> Self {
+        Self { format: 1, at: at.get(), newest: Some(newest.get()), store_id }
     }
 
     /// What [`READY`] contains.
@@ -265,7 +292,8 @@ mod tests {
     use super::*;
 
     fn answer() -> CheckpointAnswer {
-        CheckpointAnswer { format: 1, at: 133_000_000_000_000_000, store_id: "a".to_owned() }
+        let at = Ticks::new(133_000_000_000_000_000).unwrap();
+        CheckpointAnswer::new(at, Ticks::new(7).unwrap(), "a".to_owned())
     }
 
     #[test]
@@ -285,6 +313,28 @@ mod tests {
         let path = resumed.directory.clone();
         resumed.end().unwrap();
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_command_of_a_server_ends_with_it() {
+        let data_dir = tempfile::tempdir().unwrap();
+        let server = |pid: &str| {
+            use clap::Parser as _;
+            #[derive(clap::Parser)]
+            struct Line {
+                #[command(flatten)]
+                server: ServerArgs,
+            }
+            Line::try_parse_from(["create", "--server-pid", pid]).unwrap().server
+        };
+        let parent = rustix::process::getppid().unwrap().as_raw_nonzero().get();
+        let spool = Spool::begin(data_dir.path(), "a", "s3://x").unwrap();
+        answer().write(&spool.directory).unwrap();
+        let spool = spool.run_by(server(&parent.to_string()));
+        spool.check().unwrap();
+        // No process has this number.
+        let error = spool.run_by(server("2147483647")).check().unwrap_err().to_string();
+        assert!(error.ends_with("the server that runs this command has ended"), "{error}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Backups of random stores: what is restored, and what is shown, is what there was at the instant.
 
 mod hostile;
+mod windows;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +14,8 @@ use object_store::GetOptions;
 use proptest::prelude::*;
 use trestle_command::flags::ClientFlags;
 use trestle_kv::{
-    Change, ChangeSpec, Domain, Engine, FjallEngine, FjallOptions, Span, Writes, key_domain,
+    Change, ChangeSpec, Domain, Engine, FjallEngine, FjallOptions, LoggedChange, Span, Ticks,
+    Writes, key_domain,
 };
 
 use super::*;
@@ -32,7 +34,7 @@ struct Line {
     command: BackupCommand,
 }
 
-fn rules() -> StoreRules {
+pub(crate) fn rules() -> StoreRules {
     let keyspace = |name, kinds| Keyspace { name, kinds, domain: key_domain };
     StoreRules {
         keyspaces: vec![keyspace("first", 1..=4), keyspace("second", 5..=9)],
@@ -63,6 +65,8 @@ struct World {
     rows: Rows,
     objects: BTreeMap<String, Bytes>,
     key: Option<(String, String)>,
+    /// The changes that were committed, each with its version.
+    log: Vec<(Ticks, LoggedChange)>,
 }
 
 /// What was there at the instant of a backup.
@@ -75,7 +79,8 @@ struct Made {
 impl World {
     async fn new(is_encrypted: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut world = Self { folder, rows: Rows::new(), objects: BTreeMap::new(), key: None };
+        let (rows, objects) = (Rows::new(), BTreeMap::new());
+        let mut world = Self { folder, rows, objects, key: None, log: Vec::new() };
         if is_encrypted {
             let (secret, public) = (world.path("secret"), world.path("public"));
             world.run(&["keygen", &secret]).await.unwrap();
@@ -131,6 +136,10 @@ impl World {
         }
         for (key, value) in writes {
             let spec = ChangeSpec::new(Domain::of_key(&key, key_domain));
+            let logged = match value.clone() {
+                Some(value) => LoggedChange::Put(Entry { key: key.clone(), value }),
+                None => LoggedChange::Delete(key.clone()),
+            };
             let change = Change::new(spec, move |_, _| {
                 let mut writes = Writes::new();
                 match &value {
@@ -139,7 +148,8 @@ impl World {
                 };
                 writes
             });
-            engine.commit(change).await.unwrap();
+            let version = engine.commit(change).await.unwrap();
+            self.log.push((version.ticks(), logged));
         }
     }
 
@@ -162,6 +172,11 @@ impl World {
         self.create().await.unwrap();
         let repository = Repository::open(&self.path("target"), None).await.unwrap();
         let id = repository.id(None).await.unwrap();
+        self.now(id)
+    }
+
+    /// What there is now.
+    fn now(&self, id: String) -> Made {
         let named = |path: &String| self.rows.values().any(|value| value == path.as_bytes());
         let objects = self.objects.iter().filter(|(path, _)| named(path));
         let objects = objects.map(|(path, content)| (path.clone(), content.clone())).collect();
@@ -202,13 +217,26 @@ impl World {
         let (target, copy) = (self.path("target"), format!("copy-{index}"));
         let data = self.path(&copy);
         self.read(&["restore", &target, "--id", &made.id, "--data-dir", &data]).await.unwrap();
+        let expected = self.check_restored(made, &copy).await;
+
+        let mounted = self.mount(&made.id).await;
+        assert_eq!(all(&mounted.engine).await, expected);
+        for (path, content) in &made.objects {
+            let path = object_store::path::Path::from(path.as_str());
+            let found = mounted.objects.blobs.store.get_opts(&path, GetOptions::default());
+            assert_eq!(found.await.unwrap().bytes().await.unwrap(), content);
+        }
+    }
+
+    /// Compares a restored directory with what there was. Returns the rows that it has.
+    async fn check_restored(&self, made: &Made, copy: &str) -> Rows {
         let expected: Rows = made
             .rows
             .iter()
             .filter(|(key, _)| key[0] != LEFT_OUT)
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();
-        assert_eq!(all(&self.open(&copy)).await, expected);
+        assert_eq!(all(&self.open(copy)).await, expected);
         let restored: BTreeMap<_, _> = fs::read_dir(self.path(&format!("{copy}/blob")))
             .into_iter()
             .flatten()
@@ -219,14 +247,7 @@ impl World {
             })
             .collect();
         assert_eq!(restored, made.objects);
-
-        let mounted = self.mount(&made.id).await;
-        assert_eq!(all(&mounted.engine).await, expected);
-        for (path, content) in &made.objects {
-            let path = object_store::path::Path::from(path.as_str());
-            let found = mounted.objects.blobs.store.get_opts(&path, GetOptions::default());
-            assert_eq!(found.await.unwrap().bytes().await.unwrap(), content);
-        }
+        expected
     }
 }
 

@@ -69,4 +69,20 @@ mod tests {
         free.count(usize::MAX).await;
         assert_eq!(start.elapsed(), Duration::ZERO);
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn readers_at_the_same_time_share_the_rate() {
+        let throttle = ReadThrottle::new(Some(1000));
+        let start = Instant::now();
+        tokio::join!(throttle.count(1000), throttle.count(1000), throttle.count(1000));
+        let elapsed = start.elapsed();
+        assert!(elapsed >= Duration::from_secs(3) - BURST, "{elapsed:?}");
+        assert!(elapsed < Duration::from_millis(3100), "{elapsed:?}");
+    }
+
+    #[test]
+    fn a_rate_of_nothing_and_more_bytes_than_fit_have_a_bounded_cost() {
+        assert_eq!(cost(1, 0), Duration::from_secs(1));
+        assert_eq!(cost(usize::MAX, 1), Duration::from_nanos(u64::MAX));
+    }
 }

@@ -1,20 +1,25 @@
 //! `backup verify`, and reading the parts of a backup.
 
+mod windows;
+
 use std::collections::HashSet;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use prost::Message as _;
 use serde_json::{Value, json};
 use trestle_command::{errors::CliError, output::Output};
 use trestle_kv::Entry;
 
 use crate::{
     args::VerifyArgs,
+    coverage::Coverage,
     lists::{self, ChunkRef, Damage, Listed, ObjectRef},
     manifest::{BackupManifest, KeyspaceRows, ListRef},
     names::PartName,
     objects::pieces,
     repository::{PartError, Repository, manifest_path},
     rows,
+    window::{ChangeWindow, WindowName},
 };
 
 /// Parts that are read at a time; each is a few megabytes, twice.
@@ -34,7 +39,8 @@ pub(crate) struct BadPart {
 }
 
 impl BadPart {
-    fn new(part: &str, reason: &impl ToString) -> Self {
+    /// A part, and why.
+    pub(crate) fn new(part: &str, reason: &impl ToString) -> Self {
         Self { part: part.to_owned(), reason: reason.to_string() }
     }
 }
@@ -99,6 +105,33 @@ pub(crate) async fn part_names(
     }))
 }
 
+/// A window of changes.
+pub(crate) async fn window(
+    repository: &Repository,
+    name: &WindowName,
+) -> Result<Result<ChangeWindow, BadPart>, CliError> {
+    let path = name.path();
+    let read = part(repository, &path).await?;
+    Ok(read.and_then(|plain| {
+        let window = ChangeWindow::decode(&*plain);
+        let window = window.map_err(|_| BadPart::new(&path, &"it is no window of changes"))?;
+        window.check(name).map_err(|rule| BadPart::new(&path, &rule)).map(|()| window)
+    }))
+}
+
+/// The names of the parts that a window names, which need no key.
+pub(crate) async fn window_parts(
+    repository: &Repository,
+    name: &WindowName,
+) -> Result<Result<Vec<PartName>, BadPart>, CliError> {
+    let path = name.parts_path();
+    let read = read(repository, &path, repository.read(&path).await)?;
+    Ok(read.and_then(|plain| {
+        let names = lists::part_names(&plain).filter(|names| names.len() as u64 == name.parts);
+        names.ok_or_else(|| BadPart::new(&path, &"it has another number of names than its window"))
+    }))
+}
+
 /// The rows of a chunk.
 pub(crate) async fn chunk(
     repository: &Repository,
@@ -147,8 +180,13 @@ pub(crate) async fn run(args: &VerifyArgs, out: &mut Output) -> Result<(), CliEr
         true => repository.backups().await?,
         false => vec![repository.id(args.backup.id.as_deref()).await?],
     };
-    let mut run =
-        Verification { repository: &repository, verified: HashSet::new(), bad: Vec::new() };
+    let coverage = Coverage::new(repository.windows().await?);
+    let mut run = Verification {
+        repository: &repository,
+        verified: HashSet::new(),
+        verified_windows: HashSet::new(),
+        bad: Vec::new(),
+    };
     let bar = out.progress(None, 0);
     if let Some((part, reason)) = repository.marker_problem().await? {
         out.records(&[json!({ "backup": "", "part": part, "reason": reason })], &COLUMNS)?;
@@ -161,6 +199,7 @@ pub(crate) async fn run(args: &VerifyArgs, out: &mut Output) -> Result<(), CliEr
             Ok(manifest) => {
                 repository.unlock(&manifest)?;
                 run.backup(&manifest).await?;
+                run.windows(&coverage, &manifest).await?;
             }
             Err(reason) => run.bad.push(BadPart::new(&manifest_path(id), &reason)),
         }
@@ -175,10 +214,10 @@ pub(crate) async fn run(args: &VerifyArgs, out: &mut Output) -> Result<(), CliEr
         }
     }
     bar.finish_and_clear();
-    let parts = run.verified.len();
+    let (parts, windows) = (run.verified.len(), run.verified_windows.len());
     let is_sound = run.bad.is_empty();
     out.note(&format!(
-        "verified: backups=`{}`, parts=`{parts}`, missing or damaged=`{}`",
+        "verified: backups=`{}`, windows=`{windows}`, parts=`{parts}`, missing or damaged=`{}`",
         ids.len(),
         run.bad.len()
     ));
@@ -189,6 +228,8 @@ struct Verification<'a> {
     repository: &'a Repository,
     /// Parts that were read, of every backup so far.
     verified: HashSet<PartName>,
+    /// Windows that were read.
+    verified_windows: HashSet<WindowName>,
     bad: Vec<BadPart>,
 }
 

@@ -31,11 +31,14 @@ pub fn locate(
     command: &mut BackupCommand,
     load: impl FnOnce(Option<&Path>, Option<&Path>) -> Result<Settings, ProcessError>,
 ) -> Result<(), ProcessError> {
-    if let BackupCommand::Create(args) = command {
-        let file = ConfigFileArgs { config: args.config.clone() }.file();
-        let settings = load(file.as_deref(), args.data_dir.as_deref())?;
-        args.data_dir = Some(settings.storage.data_dir);
-    }
+    let (config, data_dir) = match command {
+        BackupCommand::Create(args) => (&args.config, &mut args.data_dir),
+        BackupCommand::Follow(args) => (&args.config, &mut args.data_dir),
+        _ => return Ok(()),
+    };
+    let file = ConfigFileArgs { config: config.clone() }.file();
+    let settings = load(file.as_deref(), data_dir.as_deref())?;
+    *data_dir = Some(settings.storage.data_dir);
     Ok(())
 }
 

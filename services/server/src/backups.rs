@@ -184,7 +184,8 @@ impl Backups {
         let made = self.checkpointer.make(&request.checkpoint());
         let made =
             made.map_err(|error| with_causes(error.to_string(), error.source())).and_then(|made| {
-                let answer = CheckpointAnswer::new(made.at.max(now), self.store_id.to_string());
+                let at = made.at.max(now);
+                let answer = CheckpointAnswer::new(at, made.at, self.store_id.to_string());
                 let reported = request.succeed(&answer.text());
                 reported.map_err(|error| format!("the response cannot be written: {error}"))
             });

@@ -13,6 +13,7 @@ pub mod banner;
 mod changed_keys;
 pub mod compact;
 pub mod compose;
+pub mod continuous_backups;
 mod count;
 mod data_files;
 pub mod descriptors;

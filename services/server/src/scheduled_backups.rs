@@ -6,7 +6,7 @@ mod child;
 mod reported;
 mod schedule;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::{ffi::OsString, io, path::PathBuf, sync::Arc, time::Duration};
 
@@ -15,14 +15,15 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
+use trestle_backup::ShippedChanges;
 use trestle_runtime::task::Task;
 use trestle_service::{
     clock::{Clock, Ticks},
     etag::parse_time,
 };
 
+pub(crate) use self::child::{BackupChild, ChildEnd};
 use self::{
-    child::{BackupChild, ChildEnd},
     reported::{BackupResult, ReportedBackups},
     schedule::BackupSchedule,
 };
@@ -34,6 +35,8 @@ use crate::{
 
 /// How often it looks whether a backup is due.
 const LOOKS_EVERY: Duration = Duration::from_secs(5);
+/// How long a first backup waits for the line that it is to be in.
+const LINE_WITHIN: Duration = Duration::from_secs(20);
 
 /// Adds to a node the backups that the settings schedule: none without a target, or without a store on disk.
 ///
@@ -56,6 +59,10 @@ struct ScheduledBackups {
     max_rate: u64,
     /// The file of the keys that backups are encrypted for.
     encrypt: Option<PathBuf>,
+    /// Where the line of continuous backups is noted, if there are some.
+    line_dir: Option<PathBuf>,
+    /// The line that the newest backup is in: from there on any instant can be restored.
+    line: Option<String>,
     /// The arguments of `backup prune`; empty where nothing is pruned.
     keep: Vec<OsString>,
     clock: Arc<dyn Clock>,
@@ -77,8 +84,22 @@ impl ScheduledBackups {
         let keep = keep_args(&settings.backup);
         let reported = ReportedBackups::new(every, Arc::clone(&clock), meter);
         let (schedule, stop) = (None, CancellationToken::new());
+        let data_dir = settings.storage.data_dir.clone();
+        let line_dir = settings.backup.continuous_target().map(|_| data_dir);
         let encrypt = settings.backup.encrypt.as_ref().map(std::path::absolute).transpose()?;
-        Ok(Some(Self { child, every, max_rate, encrypt, keep, clock, reported, schedule, stop }))
+        Ok(Some(Self {
+            child,
+            every,
+            max_rate,
+            encrypt,
+            line_dir,
+            line: None,
+            keep,
+            clock,
+            reported,
+            schedule,
+            stop,
+        }))
     }
 
     fn into_task(self) -> Task {
@@ -94,13 +115,32 @@ impl ScheduledBackups {
 
     /// Makes a backup if one is due.
     async fn step(&mut self) {
-        let schedule = match self.schedule.take() {
+        let mut schedule = match self.schedule.take() {
             Some(schedule) => schedule,
             None => self.begin().await,
         };
+        if self.open_line().is_some_and(|line| self.line.as_ref() != Some(&line)) {
+            schedule.due_at_once(self.clock.elapsed());
+        }
         let is_due = schedule.is_due(self.clock.elapsed());
         let schedule = if is_due { self.back_up(schedule).await } else { schedule };
         self.schedule = Some(schedule);
+    }
+
+    /// The line of continuous backups that is open.
+    fn open_line(&self) -> Option<String> {
+        Some(ShippedChanges::read(self.line_dir.as_ref()?)?.line)
+    }
+
+    /// Notes the line that was open when a backup began.
+    fn based_on(&mut self, line: Option<String>) {
+        if let (Some(data_dir), Some(line)) = (&self.line_dir, &line)
+            && let Err(error) = trestle_backup::note_based_line(data_dir, line)
+        {
+            // The next start makes one backup more.
+            warn!(%error, "the line of a backup cannot be noted");
+        }
+        self.line = line;
     }
 
     /// Looks for the newest backup at the target. Where it cannot, the first backup reports why.
@@ -120,15 +160,20 @@ impl ScheduledBackups {
         if let Some(instant) = complete {
             self.reported.newest(instant);
         }
+        self.line = self.line_dir.as_deref().and_then(trestle_backup::based_line);
         let age = newest.map(|newest| self.clock.now().since(newest));
-        let schedule = BackupSchedule::begin(self.every, self.clock.elapsed(), age);
+        let mut schedule = BackupSchedule::begin(self.every, self.clock.elapsed(), age);
+        if self.line_dir.is_some() && self.line.is_none() {
+            // The line of this process, which needs a backup of its own, is about to begin.
+            schedule.pause(self.clock.elapsed(), LINE_WITHIN);
+        }
         let age_seconds = age.map(|age| age.as_secs());
         info!(newest_age_seconds = age_seconds, every = ?self.every, "backups are scheduled");
         schedule
     }
 
     async fn back_up(&mut self, mut schedule: BackupSchedule) -> BackupSchedule {
-        let (began, mut made) = (self.clock.elapsed(), None);
+        let (began, mut made, line) = (self.clock.elapsed(), None, self.open_line());
         let args = self.child.create_args(self.max_rate, self.encrypt.as_deref());
         let end = self.child.run("create", &args, &self.stop, |record| made = Some(record)).await;
         let now = self.clock.elapsed();
@@ -145,6 +190,9 @@ impl ScheduledBackups {
             // One with damage is a backup of the rest, and the next one is not sooner for it.
             (ChildEnd::Succeeded | ChildEnd::Failed(_), Some(made)) => self.made(&made),
         };
+        if result != BackupResult::Failed {
+            self.based_on(line);
+        }
         self.reported.ended(result, now.saturating_sub(began));
         match result {
             BackupResult::Failed => schedule.failed(now),

@@ -18,6 +18,7 @@ use crate::{
     backup,
     banner::{self, StartReport},
     compose::{NodeDeps, compose},
+    continuous_backups,
     descriptors::DescriptorPlan,
     process_error::ProcessError,
     reload::{Reloads, SettingsSource},
@@ -51,8 +52,8 @@ pub struct Server {
 struct OwnedData {
     engine: Option<Arc<dyn Engine>>,
     objects: Option<ObjectStorage>,
-    /// Responds to requests of backups.
-    backups: Option<Task>,
+    /// Responds to requests of backups, and hands changes over to them.
+    backups: Vec<Task>,
     /// The backup that all of it is from, if it is.
     shown: Option<String>,
 }
@@ -115,6 +116,7 @@ impl Server {
         node.tasks.extend(data.backups);
         if data.shown.is_none() {
             scheduled_backups::add_to(&mut node, settings, Arc::new(SystemClock))?;
+            continuous_backups::add_to(&mut node, settings, Arc::new(SystemClock))?;
         }
         let reloads = Reloads::new(&meter).located_in(source.clone());
         listeners.watches(&reloads).for_each(|task| node.watch(task));
@@ -144,15 +146,18 @@ impl Server {
             let engine: Arc<dyn Engine> = Arc::new(mounted.engine);
             let objects = has_objects.then_some(mounted.objects);
             let engine = Some(storage::observed(engine, meter, exemplars));
-            return Ok(OwnedData { engine, objects, backups: None, shown: Some(shown) });
+            return Ok(OwnedData { engine, objects, backups: Vec::new(), shown: Some(shown) });
         }
         let files = self.descriptors.store_files;
-        let store = storage::open(&settings.storage, files, meter, exemplars)?;
+        let is_followed = settings.backup.continuous_target().is_some();
+        let store = storage::open(&settings.storage, (files, is_followed), meter, exemplars)?;
         let objects = match has_objects {
             true => Some(storage::open_objects(&settings.storage, store.disk.clone()).await?),
             false => None,
         };
         let backups = storage::backups(&settings.storage, &store, objects.as_ref(), meter)?;
+        let changes = storage::changes(settings, &store, objects.as_ref(), meter);
+        let backups = backups.into_iter().chain(changes).collect();
         Ok(OwnedData { engine: Some(store.engine), objects, backups, shown: None })
     }
 }

@@ -6,8 +6,8 @@ use opentelemetry::{KeyValue, metrics::Meter};
 use tracing::info;
 use trestle_backup::RESTORING;
 use trestle_kv::{
-    Checkpointer, DiskSpace, Engine, EngineStats, FjallEngine, FjallOptions, GroupWrite, Keyspace,
-    MemoryEngine, OpenError, SyncPolicy,
+    ChangeLog, Checkpointer, DiskSpace, Engine, EngineStats, FjallEngine, FjallOptions, GroupWrite,
+    Keyspace, MemoryEngine, OpenError, SyncPolicy,
 };
 use trestle_objects::{ObjectStorage, OpenObjectsError};
 use trestle_runtime::task::Task;
@@ -20,9 +20,10 @@ use trestle_service::{
 
 use crate::{
     backups::{BackedUpStore, Backups},
+    continuous_backups::{ChangeHandover, FollowedStore},
     process_error::ProcessError,
     roles::{self, ROLES},
-    settings::{DurabilitySetting, StorageSettings},
+    settings::{DurabilitySetting, Settings, StorageSettings},
     slow, store_id,
 };
 
@@ -39,33 +40,37 @@ pub struct OpenedStore {
     pub disk: Option<DiskSpace>,
     /// Copies it as it is at one instant; none in memory.
     pub checkpointer: Option<Checkpointer>,
+    /// The log of its changes; none in memory.
+    pub changes: Option<ChangeLog>,
 }
 
-/// Opens the store that the settings name, which keeps up to `cached_files` files open. Blocks while a journal is read.
+/// Opens the store that the settings name, which keeps up to `cached_files` files open. Its log of changes can be
+/// followed if `is_followed`. Blocks while a journal is read.
 ///
 /// # Errors
 /// [`ProcessError::Storage`], [`ProcessError::Restoring`].
 pub fn open(
     settings: &StorageSettings,
-    cached_files: usize,
+    (cached_files, is_followed): (usize, bool),
     meter: &Meter,
     exemplars: Exemplars,
 ) -> Result<OpenedStore, ProcessError> {
-    let (engine, disk, checkpointer): (Arc<dyn Engine>, _, _) = if settings.ephemeral {
-        (Arc::new(MemoryEngine::new(keyspaces())), None, None)
+    let (engine, disk, checkpointer, changes): (Arc<dyn Engine>, _, _, _) = if settings.ephemeral {
+        (Arc::new(MemoryEngine::new(keyspaces())), None, None, None)
     } else {
         check_restored(settings)?;
         check_not_lost(settings)?;
-        let options = options(settings, cached_files, meter);
+        let options = options(settings, (cached_files, is_followed), meter);
         let recover = || FjallEngine::open(options);
         let engine = slow::watch(SLOW_RECOVERY, || log_recovery(settings), recover);
         let engine = Arc::new(engine?);
         observe_engine(meter, &engine);
         let (disk, checkpointer) = (engine.disk_space(), engine.checkpointer());
-        (engine, Some(disk), Some(checkpointer))
+        let changes = engine.change_log();
+        (engine, Some(disk), Some(checkpointer), Some(changes))
     };
     let engine = observed(engine, meter, exemplars);
-    Ok(OpenedStore { engine, disk, checkpointer })
+    Ok(OpenedStore { engine, disk, checkpointer, changes })
 }
 
 /// The engine with its metrics and traces.
@@ -119,6 +124,23 @@ pub fn backups(
     Ok(Some(backups.into_task()))
 }
 
+/// The task that hands the changes of a store on disk over to `backup follow`, if the settings have continuous backups.
+pub fn changes(
+    settings: &Settings,
+    store: &OpenedStore,
+    objects: Option<&ObjectStorage>,
+    meter: &Meter,
+) -> Option<Task> {
+    settings.backup.continuous_target()?;
+    let store = FollowedStore {
+        data_dir: &settings.storage.data_dir,
+        engine: Arc::clone(&store.engine),
+        log: store.changes.clone()?,
+        hold: objects.map(|objects| objects.hold.clone()).unwrap_or_default(),
+    };
+    Some(ChangeHandover::open(store, settings.backup.spool_bytes, meter).into_task())
+}
+
 /// Rejects a data directory that has objects and no records of them: in a new store their numbers would begin again,
 /// and new objects would replace those that a copy of the records still needs.
 fn check_not_lost(settings: &StorageSettings) -> Result<(), OpenError> {
@@ -153,7 +175,11 @@ pub(crate) fn data_dir(settings: &StorageSettings) -> String {
     std::path::absolute(directory).as_ref().unwrap_or(directory).display().to_string()
 }
 
-fn options(settings: &StorageSettings, cached_files: usize, meter: &Meter) -> FjallOptions {
+fn options(
+    settings: &StorageSettings,
+    (cached_files, marks_groups): (usize, bool),
+    meter: &Meter,
+) -> FjallOptions {
     let path = engine_dir(settings);
     let changes = semconv::GROUP_SIZE.of_counts(meter).bind(&[]);
     let seconds = semconv::GROUP_DURATION.of_fractions(meter).bind(&[]);
@@ -168,6 +194,7 @@ fn options(settings: &StorageSettings, cached_files: usize, meter: &Meter) -> Fj
         },
         cache_bytes: settings.cache_bytes,
         cached_files,
+        marks_groups,
         min_free_bytes: settings.min_free_bytes,
         write_buffer_bytes: settings.write_buffer_bytes,
         on_group: Arc::new(move |group: GroupWrite| {

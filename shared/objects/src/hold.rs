@@ -1,7 +1,10 @@
 //! Deletes of objects wait while a backup reads them. The records of a backup are those of one instant, and its objects
 //! are copied after it: an object that the records of that instant name must exist until it is copied.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
 
 /// Keeps the objects of a data directory from being deleted by background work. Clones share it.
 ///
@@ -12,6 +15,8 @@ pub struct ObjectHold(Arc<Mutex<HoldState>>);
 #[derive(Debug, Default)]
 struct HoldState {
     is_held: bool,
+    /// No delete begins after it.
+    deadline: Option<Instant>,
     /// Deletes in progress.
     deletes: usize,
 }
@@ -28,10 +33,16 @@ impl ObjectHold {
         self.state().is_held = is_held;
     }
 
+    /// Sets until when deletes may begin, if nothing else holds objects: none is no bound. Who sends changes to a
+    /// backup moves it ahead as they arrive there.
+    pub fn set_deadline(&self, deadline: Option<Instant>) {
+        self.state().deadline = deadline;
+    }
+
     /// Whether objects are held, so that no delete begins.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        self.state().is_held
+        self.state().is_held()
     }
 
     /// Whether objects are held and the deletes that began before have ended.
@@ -44,7 +55,7 @@ impl ObjectHold {
     /// Begins a delete of objects; none while objects are held.
     pub fn begin_delete(&self) -> Option<ObjectDeletes> {
         let mut state = self.state();
-        if state.is_held {
+        if state.is_held() {
             return None;
         }
         state.deletes += 1;
@@ -53,6 +64,12 @@ impl ObjectHold {
 
     fn state(&self) -> MutexGuard<'_, HoldState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HoldState {
+    fn is_held(&self) -> bool {
+        self.is_held || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 }
 
@@ -65,6 +82,8 @@ impl Drop for ObjectDeletes {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -79,6 +98,18 @@ mod tests {
 
         hold.set(false);
         assert!(!hold.is_effective());
+        assert!(hold.begin_delete().is_some());
+    }
+
+    #[test]
+    fn no_delete_begins_after_the_deadline() {
+        let hold = ObjectHold::default();
+        hold.set_deadline(Some(Instant::now() + Duration::from_secs(3600)));
+        assert!(!hold.is_held() && hold.begin_delete().is_some());
+        hold.set_deadline(Some(Instant::now()));
+        assert!(hold.is_held() && hold.begin_delete().is_none());
+        assert!(!hold.is_effective(), "no backup is to begin");
+        hold.set_deadline(None);
         assert!(hold.begin_delete().is_some());
     }
 

@@ -14,7 +14,7 @@ fn scheduled(backups: &Backups, log: &str, settings: &[(&str, &str)]) -> Server 
 }
 
 /// Waits until a line of a log has these texts; the line.
-fn logged(backups: &Backups, log: &str, texts: &[&str]) -> String {
+pub(super) fn logged(backups: &Backups, log: &str, texts: &[&str]) -> String {
     let mut found = None;
     let is_logged = || {
         let text = fs::read_to_string(backups.path(log)).unwrap();
@@ -30,7 +30,7 @@ fn logged(backups: &Backups, log: &str, texts: &[&str]) -> String {
     found.unwrap()
 }
 
-fn page(server: &Server) -> String {
+pub(super) fn page(server: &Server) -> String {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(server.page("/metrics"))
 }
@@ -133,7 +133,7 @@ fn a_backup_that_a_shutdown_ended_is_continued_by_the_next_start() {
 }
 
 /// The process that a server has started.
-fn child_of(server: &Server) -> Option<Pid> {
+pub(super) fn child_of(server: &Server) -> Option<Pid> {
     let is_child = |stat: &str| {
         // The name of a program is in parentheses, and may have any character.
         let rest = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace());

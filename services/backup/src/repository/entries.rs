@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use object_store::{ObjectMeta, ObjectStoreExt as _, path::Path};
 use trestle_command::errors::CliError;
 
@@ -47,6 +48,15 @@ impl Repository {
         Ok(location)
     }
 
+    /// When an entry was written, by the clock of the place.
+    ///
+    /// # Errors
+    /// The place.
+    pub(crate) async fn written_at(&self, entry: &Path) -> Result<DateTime<Utc>, CliError> {
+        let found = self.target.store.head(entry).await.map_err(|error| self.failed(&error))?;
+        Ok(found.last_modified)
+    }
+
     /// Removes an entry. Where the place refuses deletes, another one marks that it has ended.
     ///
     /// # Errors
@@ -76,30 +86,4 @@ impl Repository {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    async fn repository(folder: &std::path::Path) -> Repository {
-        Repository::create(folder.to_str().unwrap(), "id", None).await.unwrap()
-    }
-
-    #[tokio::test]
-    async fn backups_and_prunes_exclude_each_other_until_they_end() {
-        let folder = tempfile::tempdir().unwrap();
-        let place = repository(folder.path()).await;
-        let first = place.enter(RUNNING, PRUNING, "a").await.unwrap();
-        place.enter(RUNNING, PRUNING, "b").await.unwrap();
-        let busy = place.enter(PRUNING, RUNNING, "c").await.unwrap_err().to_string();
-        assert!(busy.contains("is in use"), "{busy}");
-        place.leave(&first).await.unwrap();
-        assert!(place.enter(PRUNING, RUNNING, "d").await.is_err(), "`b` is at work");
-        // As where deletes are refused.
-        place.put("ended/b", b"b".to_vec()).await.unwrap();
-        let prune = place.enter(PRUNING, RUNNING, "e").await.unwrap();
-        assert!(place.enter(RUNNING, PRUNING, "f").await.is_err());
-        place.leave(&prune).await.unwrap();
-        place.forget_ended().await.unwrap();
-        assert!(place.list(RUNNING).await.unwrap().is_empty());
-        place.enter(RUNNING, PRUNING, "f").await.unwrap();
-    }
-}
+mod tests;

@@ -111,7 +111,7 @@ async fn a_manifest_of_another_store_is_of_no_use_and_stops_a_prune() {
 #[tokio::test]
 async fn a_manifest_of_the_future_replaces_no_backup() {
     let mut forged = Forged::new(false).await;
-    forged.manifest.at = trestle_kv::Ticks::MAX.get() - 1;
+    forged.manifest.at = Ticks::MAX.get() - 1;
     forged.write("99991129t000000000z-00000000");
     forged.prune().await.unwrap();
     forged.world.check(&forged.made, 0).await;

@@ -27,7 +27,7 @@ const REASON_CHARS: usize = 500;
 
 /// How a command of backups is run.
 #[derive(Debug, Clone)]
-pub(super) struct BackupChild {
+pub(crate) struct BackupChild {
     executable: PathBuf,
     data_dir: PathBuf,
     target: OsString,
@@ -35,7 +35,7 @@ pub(super) struct BackupChild {
 
 /// How a command ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum ChildEnd {
+pub(crate) enum ChildEnd {
     /// With success.
     Succeeded,
     /// With an error, and its reason in one line.
@@ -49,7 +49,7 @@ impl BackupChild {
     ///
     /// # Errors
     /// An executable or a working directory that the system does not name.
-    pub(super) fn new(data_dir: &Path, target: &str) -> io::Result<Self> {
+    pub(crate) fn new(data_dir: &Path, target: &str) -> io::Result<Self> {
         let is_url = target.contains("://");
         Ok(Self {
             executable: std::env::current_exe()?,
@@ -67,17 +67,23 @@ impl BackupChild {
 
     /// The arguments of `backup create` besides the target.
     pub(super) fn create_args(&self, max_rate: u64, encrypt: Option<&Path>) -> Vec<OsString> {
+        let rate = ["--max-rate", &max_rate.to_string()].map(OsString::from);
+        self.data_args(encrypt).into_iter().chain(rate).collect()
+    }
+
+    /// The arguments of a command that sends what the data directory has.
+    pub(crate) fn data_args(&self, encrypt: Option<&Path>) -> Vec<OsString> {
         let flag = |name: &str, file: &Path| [OsString::from(name), file.into()];
         // Settings are those of the server: nothing but its data directory is needed.
-        let rest =
-            ["--config", "/dev/null", "--max-rate", &max_rate.to_string()].map(OsString::from);
+        let pid = std::process::id().to_string();
+        let rest = ["--config", "/dev/null", "--server-pid", &pid].map(OsString::from);
         let keys = encrypt.map(|file| flag("--encrypt", file)).into_iter().flatten();
         flag("--data-dir", &self.data_dir).into_iter().chain(rest).chain(keys).collect()
     }
 
     /// Runs `trestle backup NAME TARGET` with more arguments to its end, and passes each record that it prints to
     /// `each`. Where `stop` is cancelled, the command is ended, or does not begin.
-    pub(super) async fn run(
+    pub(crate) async fn run(
         &self,
         name: &str,
         args: &[OsString],
@@ -210,9 +216,10 @@ mod tests {
         assert_eq!(end, ChildEnd::Succeeded);
         let (folder, target) = (program.path(), std::path::absolute("backups").unwrap());
         let expected = format!(
-            "backup create {} --data-dir {} --config /dev/null --max-rate 7 --encrypt /keys -o jsonl",
+            "backup create {} --data-dir {} --config /dev/null --server-pid {} --encrypt /keys --max-rate 7 -o jsonl",
             target.display(),
-            folder.display()
+            folder.display(),
+            std::process::id()
         );
         assert_eq!(records, [serde_json::json!({ "args": expected }), serde_json::json!({})]);
         let url = BackupChild::new(folder, "s3://bucket/path").unwrap();

@@ -28,6 +28,18 @@ impl BackupSchedule {
         now >= self.due
     }
 
+    /// Nothing is due for a time.
+    pub(super) fn pause(&mut self, now: Duration, time: Duration) {
+        self.due = self.due.max(now + time);
+    }
+
+    /// A backup is due now, unless the last one failed.
+    pub(super) fn due_at_once(&mut self, now: Duration) {
+        if self.failures == 0 {
+            self.due = self.due.min(now);
+        }
+    }
+
     /// A backup was made.
     pub(super) fn made(&mut self, began: Duration, now: Duration) {
         self.failures = 0;
@@ -97,6 +109,27 @@ mod tests {
         assert!(daily[7..].iter().all(|wait| *wait == HOUR), "{daily:?}");
         assert!(waits(MINUTE).iter().all(|wait| *wait == MINUTE));
         assert_eq!(waits(3 * MINUTE)[..3], [1, 2, 3].map(|minutes| minutes * MINUTE));
+    }
+
+    #[test]
+    fn nothing_is_due_in_a_pause() {
+        let mut schedule = BackupSchedule::begin(HOUR, NOW, None);
+        schedule.pause(NOW, MINUTE);
+        assert_eq!(wait(&schedule), MINUTE);
+        schedule.pause(NOW, Duration::ZERO);
+        assert_eq!(wait(&schedule), MINUTE, "a shorter one changes nothing");
+    }
+
+    #[test]
+    fn a_backup_may_be_due_before_its_time_but_not_after_a_failure() {
+        let mut schedule = BackupSchedule::begin(HOUR, NOW, Some(Duration::ZERO));
+        schedule.due_at_once(NOW + MINUTE);
+        assert_eq!(wait(&schedule), MINUTE);
+        schedule.due_at_once(NOW + 2 * MINUTE);
+        assert_eq!(wait(&schedule), MINUTE, "it was due before");
+        schedule.failed(NOW + MINUTE);
+        schedule.due_at_once(NOW + MINUTE);
+        assert_eq!(wait(&schedule), 2 * MINUTE);
     }
 
     #[test]

@@ -1,3 +1,5 @@
+mod lines;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -15,12 +17,12 @@ use super::*;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// A program in place of the commands of backups.
-pub(super) struct Program {
+pub(crate) struct Program {
     folder: tempfile::TempDir,
 }
 
 impl Program {
-    pub(super) fn new(script: &str) -> Self {
+    pub(crate) fn new(script: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         // Written by another process: a file that one of this process has open, as by a fork of another test, cannot
         // be run.
@@ -31,12 +33,12 @@ impl Program {
         Self { folder }
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 
     /// Runs it for a data directory.
-    pub(super) fn child(&self) -> BackupChild {
+    pub(crate) fn child(&self) -> BackupChild {
         let child = BackupChild::new(self.path(), "backups").unwrap();
         child.with_executable(&self.path().join("program"))
     }

@@ -21,6 +21,8 @@ const KEEP_FOR: [&str; 2] = ["1m", "7300d"];
 const KEEP_LAST: RangeInclusive<u64> = 1..=1_000_000;
 /// Highest setting for the rate, in bytes a second: 1 TiB.
 const RATE_MAX: u64 = 1 << 40;
+/// The bytes of changes that may wait: a few journals at least, which are kept as a whole.
+const SPOOL_BYTES: RangeInclusive<u64> = 256 * 1024 * 1024..=RATE_MAX;
 const ELSEWHERE: &str = "must be outside of the data directory and of the objects of the store";
 
 /// The section `backup`: backups that a process with a store makes by itself, as `trestle backup create` does. The
@@ -45,6 +47,12 @@ pub struct BackupSettings {
     /// keygen` prints one. Default: none, and nothing is encrypted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encrypt: Option<PathBuf>,
+    /// Send every change to the target as it is made, so that any instant can be restored, beside the backups that
+    /// `every` makes. Default: false.
+    pub continuous: bool,
+    /// Most bytes of changes that wait in the data directory for the target, 256 MiB to 1 TiB; then they are given up,
+    /// and there is a gap until the next backup. Default: 1 GiB.
+    pub spool_bytes: u64,
     /// Most bytes of the store that a backup reads in a second, up to 1 TiB; 0 is no bound. Default: 32 MiB.
     pub max_rate: u64,
 }
@@ -57,6 +65,8 @@ impl Default for BackupSettings {
             keep_last: None,
             keep_for: None,
             encrypt: None,
+            continuous: false,
+            spool_bytes: 1024 * 1024 * 1024,
             max_rate: 32 * 1024 * 1024,
         }
     }
@@ -64,10 +74,11 @@ impl Default for BackupSettings {
 
 impl BackupSettings {
     /// The numbers of the section.
-    pub(super) fn numbers(&self) -> [NumberRule; 2] {
+    pub(super) fn numbers(&self) -> [NumberRule; 3] {
         [
             ("keep_last", self.keep_last.unwrap_or(1), KEEP_LAST),
             ("max_rate", self.max_rate, 0..=RATE_MAX),
+            ("spool_bytes", self.spool_bytes, SPOOL_BYTES),
         ]
     }
 
@@ -75,6 +86,12 @@ impl BackupSettings {
     #[must_use]
     pub fn target(&self) -> Option<&str> {
         self.target.as_deref().filter(|target| !target.is_empty())
+    }
+
+    /// The target of every change; none where they are not sent.
+    #[must_use]
+    pub fn continuous_target(&self) -> Option<&str> {
+        self.target().filter(|_| self.continuous)
     }
 
     /// The problem of the file of keys, if there is one. Blocks.
@@ -111,8 +128,10 @@ impl BackupSettings {
         let keep_for = keep_for.map(|rule| problem("keep_for", text, rule));
         let target = self.target().and_then(|target| target_problem(target, storage));
         let target = target.map(|rule| format!("backup.target: {rule}"));
+        let continuous = (self.continuous && self.target().is_none())
+            .then(|| "backup.continuous: needs backup.target".to_owned());
         let mut problems = outside("backup", self.numbers());
-        problems.extend([target, every, keep_for].into_iter().flatten());
+        problems.extend([target, every, keep_for, continuous].into_iter().flatten());
         problems
     }
 }

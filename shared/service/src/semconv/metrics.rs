@@ -171,26 +171,6 @@ pub fn failed_tasks(meter: &Meter) -> Counter<u64> {
         .build()
 }
 
-/// Scheduled backups and prunes, by [`super::BACKUP_RESULT`].
-#[must_use]
-pub fn backup_runs(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter("trestle.backup.runs")
-        .with_unit("{run}")
-        .with_description("Scheduled backups by their result, and prunes that failed")
-        .build()
-}
-
-/// What scheduled backups sent.
-#[must_use]
-pub fn backup_sent(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter("trestle.backup.sent")
-        .with_unit("By")
-        .with_description("Bytes that scheduled backups sent to their target")
-        .build()
-}
-
 /// Open connections, by [`super::LISTENER`].
 pub const CONNECTIONS: Described = Described::new(
     "trestle.server.connections",
@@ -335,27 +315,6 @@ pub const STORAGE_STOPPED: Described = Described::new(
     "{flag}",
     "1 when the store takes no more writes until a restart",
 );
-/// Checkpoints that are kept for backups.
-pub const BACKUP_HOLDS: Described = Described::new(
-    "trestle.backup.holds",
-    "{checkpoint}",
-    "Checkpoints that are kept for backups: what is deleted meanwhile keeps its space",
-);
-/// The age of the newest scheduled backup.
-pub const BACKUP_AGE: Described = Described::new(
-    "trestle.backup.age",
-    "s",
-    "Time since the instant of the newest backup without damage, or since the start where none is found",
-);
-/// The time between scheduled backups.
-pub const BACKUP_INTERVAL: Described =
-    Described::new("trestle.backup.interval", "s", "Time between scheduled backups, as it is set");
-/// How long the last scheduled backup took.
-pub const BACKUP_DURATION: Described = Described::new(
-    "trestle.backup.duration",
-    "s",
-    "Time that the last scheduled backup took, whatever its result",
-);
 /// How far service time is from the wall clock.
 pub const CLOCK_OFFSET: Described = Described::new(
     "trestle.clock.offset",
@@ -439,7 +398,7 @@ pub struct Described {
 }
 
 impl Described {
-    const fn new(name: &'static str, unit: &'static str, help: &'static str) -> Self {
+    pub(super) const fn new(name: &'static str, unit: &'static str, help: &'static str) -> Self {
         Self { name, unit, help }
     }
 }

@@ -4,9 +4,10 @@
 //! Published names of OpenTelemetry, version 1.42 of its conventions, are preferred; ours
 //! begin with `trestle.`. Labels are bounded sets: never a key, an etag, a table or an id.
 
+mod backup_metrics;
 mod metrics;
 
-pub use self::metrics::*;
+pub use self::{backup_metrics::*, metrics::*};
 
 /// Target of every span, at level debug: exporters select spans by it, and logs omit them by
 /// default.

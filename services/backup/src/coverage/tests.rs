@@ -1,0 +1,205 @@
+use super::*;
+use crate::{
+    manifest::tests::manifest,
+    window::tests::{name, ticks},
+};
+
+/// A backup of an instant with a newest version.
+fn base(id: &str, newest: u64, at: u64) -> BackupManifest {
+    BackupManifest { at, newest: Some(newest), ..manifest(id) }
+}
+
+/// Windows of a line from a number on; each begins where the one before ends.
+fn line(line: &str, seq: u64, from: u64, ends: &[[u64; 2]]) -> Vec<WindowName> {
+    let mut from = from;
+    let window = |(seq, [to, at]): (u64, &[u64; 2])| {
+        let begin = std::mem::replace(&mut from, *to);
+        name(line, seq, [begin, *to, *at])
+    };
+    std::iter::zip(seq.., ends).map(window).collect()
+}
+
+fn seqs(windows: &[WindowName]) -> Vec<u64> {
+    windows.iter().map(|window| window.seq).collect()
+}
+
+/// The numbers of the windows after a backup, and the last instant.
+fn after(coverage: &Coverage, newest: u64, at: u64) -> Option<(Vec<u64>, u64)> {
+    let run = coverage.run_after(&base("a", newest, at));
+    run.map(|run| (seqs(run.windows), run.until.get()))
+}
+
+#[test]
+fn windows_lead_from_a_backup_up_to_the_first_that_is_missing() {
+    let mut windows = line("a", 0, 5, &[[10, 11], [20, 21], [30, 31], [40, 41]]);
+    let whole = Coverage::new(windows.clone());
+    assert_eq!(after(&whole, 4, 4), None, "it has no changes from 4 to 5");
+    assert_eq!(after(&whole, 5, 6), Some((vec![0, 1, 2, 3], 41)));
+    assert_eq!(after(&whole, 10, 12), Some((vec![0, 1, 2, 3], 41)));
+    assert_eq!(after(&whole, 25, 26), Some((vec![1, 2, 3], 41)));
+    assert_eq!(after(&whole, 40, 41), Some((vec![3], 41)));
+    assert_eq!(after(&whole, 40, 42), None, "the windows end before the backup");
+    let earlier = BackupManifest { newest: None, ..base("a", 5, 6) };
+    assert_eq!(whole.run_after(&earlier), None);
+    assert_eq!(after(&whole, 20, 19), None, "a version after the instant is none of a backup");
+
+    windows.remove(2);
+    windows.reverse();
+    let gap = Coverage::new(windows);
+    assert_eq!(after(&gap, 5, 6), Some((vec![0, 1], 21)));
+    assert_eq!(after(&gap, 25, 26), None);
+    assert_eq!(after(&gap, 40, 40), Some((vec![3], 41)));
+}
+
+#[test]
+fn windows_follow_only_those_of_their_line_number_and_version() {
+    let first = line("a", 0, 5, &[[10, 11]]);
+    let others = [
+        line("b", 1, 10, &[[20, 21]]),
+        line("a", 2, 10, &[[20, 21]]),
+        line("a", 1, 11, &[[20, 21]]),
+    ];
+    for other in others {
+        let found = Coverage::new([first.clone(), other].concat());
+        assert_eq!(after(&found, 6, 7), Some((vec![0], 11)));
+    }
+    let next = line("a", 1, 10, &[[20, 21]]);
+    assert_eq!(after(&Coverage::new([first, next].concat()), 6, 7), Some((vec![0, 1], 21)));
+    let last = [name("a", u64::MAX, [1, 2, 3]), name("a", 0, [2, 3, 4])];
+    assert_eq!(after(&Coverage::new(last.into()), 1, 1), None, "no number follows the last");
+}
+
+#[test]
+fn two_windows_of_one_number_are_not_used_and_end_the_run() {
+    let mut windows = line("a", 0, 5, &[[10, 11], [20, 21], [30, 31], [40, 41]]);
+    windows.push(name("a", 1, [10, 20, 22]));
+    let fork = Coverage::new(windows);
+    assert_eq!(after(&fork, 5, 6), Some((vec![0], 11)));
+    assert_eq!(after(&fork, 15, 16), None);
+    assert_eq!(after(&fork, 30, 31), Some((vec![2, 3], 41)));
+}
+
+#[test]
+fn of_lines_that_cover_a_backup_the_one_that_leads_furthest_counts() {
+    let lines = [
+        line("a", 0, 5, &[[10, 11]]),
+        line("b", 0, 6, &[[9, 10], [20, 21]]),
+        line("c", 0, 7, &[[8, 9]]),
+    ];
+    let found = Coverage::new(lines.concat());
+    let run = found.run_after(&base("a", 8, 9)).unwrap();
+    assert!(run.until == ticks(21) && run.windows.iter().all(|window| window.line == "b"));
+    assert_eq!(found.until_text(&base("a", 5, 6)).unwrap(), time_text(ticks(11)));
+}
+
+/// Group 18 is larger than a window: its parts are in the windows 1, 2 and 3.
+fn with_a_large_group() -> Vec<WindowName> {
+    line("a", 0, 5, &[[10, 11], [17, 17], [17, 17], [18, 19], [30, 31]])
+}
+
+#[test]
+fn a_group_that_is_larger_than_a_window_is_read_from_its_beginning() {
+    let whole = Coverage::new(with_a_large_group());
+    for newest in [17, 18] {
+        assert_eq!(after(&whole, newest, 18).unwrap().0[0], [1, 3][usize::from(newest == 18)]);
+    }
+    for missing in [1, 2] {
+        let mut windows = with_a_large_group();
+        windows.drain(..=missing);
+        let part = Coverage::new(windows);
+        assert_eq!(after(&part, 17, 17), None, "the first part of the group is missing: {missing}");
+        assert_eq!(after(&part, 18, 18).unwrap().0.last(), Some(&4));
+    }
+}
+
+/// The backup, the windows that are needed, and those after them that may have something.
+fn plan(coverage: &Coverage, bases: &[BackupManifest], to: u64) -> (String, Vec<u64>, Vec<u64>) {
+    let plan = coverage.plan(bases, ticks(to)).unwrap();
+    assert_eq!(plan.to, ticks(to));
+    (plan.base.id.clone(), seqs(plan.windows), seqs(plan.later))
+}
+
+#[test]
+fn an_instant_is_restored_from_the_newest_backup_that_leads_to_it() {
+    let found = Coverage::new(line("a", 0, 5, &[[10, 11], [20, 21], [20, 26], [30, 31], [40, 41]]));
+    let bases = [base("first", 6, 7), base("second", 20, 22), base("late", 40, 42)];
+    let expected = |id: &str, windows: &[u64], later: &[u64]| {
+        (id.to_owned(), windows.to_vec(), later.to_vec())
+    };
+    assert_eq!(plan(&found, &bases, 7), expected("first", &[0], &[]));
+    assert_eq!(plan(&found, &bases, 11), expected("first", &[0], &[1]));
+    assert_eq!(plan(&found, &bases, 21), expected("first", &[0, 1], &[2, 3]));
+    assert_eq!(plan(&found, &bases, 22), expected("second", &[1, 2], &[3]));
+    assert_eq!(plan(&found, &bases, 41), expected("second", &[1, 2, 3, 4], &[]));
+    // In the order of their instants, whatever their ids are.
+    let reversed: Vec<_> = bases.iter().rev().cloned().collect();
+    assert_eq!(plan(&found, &reversed, 41).0, "second");
+    for to in [6, 42, 43] {
+        assert!(found.plan(&bases, ticks(to)).is_err(), "{to}");
+    }
+}
+
+#[test]
+fn windows_long_after_an_instant_are_not_read_for_it() {
+    let minute = u64::try_from(COMMITTED_WITHIN.as_nanos() / 100).unwrap();
+    let idle = [[10, 11], [10, 12], [10, 11 + minute], [10, 12 + minute], [20, 13 + minute]];
+    let found = Coverage::new(line("a", 0, 5, &idle));
+    assert_eq!(plan(&found, &[base("a", 6, 7)], 11), ("a".to_owned(), vec![0], vec![1, 2]));
+}
+
+#[test]
+fn an_instant_that_cannot_be_restored_is_named_with_the_ranges_around_it() {
+    let error = |coverage: &Coverage, bases: &[BackupManifest], to| {
+        coverage.plan(bases, ticks(to)).unwrap_err().to_string()
+    };
+    let none = error(&Coverage::default(), &[base("a", 5, 6)], 7);
+    assert!(none.contains("no backup at the target has changes after it"), "{none}");
+
+    // Five lines with a gap after each, and two backups of the first.
+    let starts = [10, 30, 50, 70, 90];
+    let lines = starts.map(|start| line(&format!("l{start}"), 0, start, &[[start + 4, start + 5]]));
+    let found = Coverage::new(lines.concat());
+    let mut bases: Vec<_> = starts.iter().map(|start| base("a", *start, start + 1)).collect();
+    bases.push(base("b", 12, 13));
+    let ranges = found.ranges(&bases);
+    let expected =
+        starts.map(|start| RestorableRange { from: ticks(start + 1), until: ticks(start + 5) });
+    assert_eq!(ranges, expected);
+
+    let shown = |numbers: &[u64]| {
+        let range = |from: &u64| {
+            format!("{} to {}", time_text(ticks(from + 1)), time_text(ticks(from + 5)))
+        };
+        numbers.iter().map(range).collect::<Vec<_>>().join(", ")
+    };
+    for (to, numbers) in [(1, &[10, 30][..]), (40, &[10, 30, 50, 70]), (99, &[70, 90])] {
+        let error = error(&found, &bases, to);
+        let end =
+            format!("to=`{}`; those that can be are {}", time_text(ticks(to)), shown(numbers));
+        assert!(error.ends_with(&end), "{error}");
+    }
+}
+
+#[test]
+fn ranges_that_touch_are_one() {
+    let found =
+        Coverage::new([line("a", 0, 5, &[[10, 20]]), line("b", 0, 8, &[[12, 30]])].concat());
+    let bases = [base("b", 9, 20), base("a", 6, 7)];
+    assert_eq!(found.ranges(&bases), [RestorableRange { from: ticks(7), until: ticks(30) }]);
+}
+
+#[test]
+fn a_gap_in_a_line_is_known_by_the_window_behind_it() {
+    let windows = line("a", 0, 5, &[[10, 11], [20, 21], [30, 31], [40, 41]]);
+    let gap_after = |missing: usize| {
+        let mut windows = windows.clone();
+        windows.remove(missing);
+        windows.extend(line("b", 7, 5, &[[50, 51]]));
+        let found = Coverage::new(windows.clone());
+        found.behind_gap(&windows[0]).map(|window| window.seq)
+    };
+    assert_eq!([1, 2].map(gap_after), [Some(2), Some(3)]);
+    assert_eq!(gap_after(3), None, "nothing shows that there was another one");
+    let twice = [windows.clone(), line("a", 2, 20, &[[33, 34]])].concat();
+    assert_eq!(Coverage::new(twice).behind_gap(&windows[1]).map(|window| window.seq), Some(3));
+}

@@ -1,0 +1,102 @@
+//! A line of windows that is being written.
+
+use trestle_command::errors::CliError;
+
+use super::{sender::WindowSender, ticks};
+use crate::{
+    changes::{ChangesEnd, ChangesFolder, NextWindow, ShippedChanges, WritingWindow},
+    window::{WindowGroup, WindowName},
+};
+
+/// A line, and how far it is written.
+#[derive(Debug)]
+pub(super) struct OpenLine(ShippedChanges);
+
+impl OpenLine {
+    /// A new line, which begins at an end.
+    pub(super) fn begun(id: String, previous: Option<String>, end: &ChangesEnd) -> Self {
+        let ChangesEnd { position, newest, now, epoch } = end.clone();
+        let next = NextWindow { seq: 0, position, skip: 0, newest, at: now };
+        Self(ShippedChanges { line: id, previous, epoch, next, writing: None })
+    }
+
+    /// Writes its first window, which is empty: from now on a backup may rely on the line.
+    ///
+    /// # Errors
+    /// The target, or the data directory.
+    pub(super) async fn announced(
+        mut self,
+        folder: &ChangesFolder,
+        sender: &mut WindowSender,
+    ) -> Result<Self, CliError> {
+        let until = self.0.next.clone();
+        self.write(folder, sender, Vec::new(), &until).await?;
+        Ok(self)
+    }
+
+    /// The line of an earlier command; none where the target has other windows than that noted.
+    ///
+    /// # Errors
+    /// The target cannot be read.
+    pub(super) async fn resumed(
+        mut shipped: ShippedChanges,
+        sender: &WindowSender,
+    ) -> Result<Option<Self>, CliError> {
+        let windows = sender.windows_of(&shipped.line).await?;
+        if let Some(WritingWindow { path, next }) = shipped.writing.take()
+            && windows.iter().any(|window| window.path() == path)
+        {
+            shipped.next = next;
+        }
+        let follows = |window: &WindowName| window.seq + 1 == shipped.next.seq;
+        let last = windows.iter().max_by_key(|window| window.seq);
+        // One that is further was written by who has a copy of the data directory.
+        Ok(last.is_some_and(follows).then_some(Self(shipped)))
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.0.line
+    }
+
+    pub(super) fn epoch(&self) -> u64 {
+        self.0.epoch
+    }
+
+    /// Where its next window begins.
+    pub(super) fn next(&self) -> &NextWindow {
+        &self.0.next
+    }
+
+    pub(super) fn shipped(&self) -> &ShippedChanges {
+        &self.0
+    }
+
+    /// Writes its next window, which ends at `until`.
+    ///
+    /// # Errors
+    /// The target, or the data directory: where the line is then is known to neither, until a command goes on with it.
+    pub(super) async fn write(
+        &mut self,
+        folder: &ChangesFolder,
+        sender: &mut WindowSender,
+        groups: Vec<WindowGroup>,
+        until: &NextWindow,
+    ) -> Result<(), CliError> {
+        let NextWindow { seq, newest, .. } = self.0.next;
+        let window = sender.prepare(groups).await?;
+        let name = WindowName {
+            line: self.0.line.clone(),
+            seq,
+            from: ticks(newest),
+            to: ticks(until.newest),
+            at: ticks(until.at),
+            parts: window.parts() as u64,
+        };
+        let next = NextWindow { seq: seq + 1, ..until.clone() };
+        self.0.writing = Some(WritingWindow { path: name.path(), next: next.clone() });
+        folder.note(&self.0)?;
+        sender.send(&name, window).await?;
+        (self.0.next, self.0.writing) = (next, None);
+        folder.note(&self.0)
+    }
+}

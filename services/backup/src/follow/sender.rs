@@ -1,0 +1,202 @@
+//! Sends windows, and before each the objects that its rows name.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::PathBuf,
+    time::Duration,
+};
+
+use prost::Message as _;
+use trestle_command::errors::CliError;
+use trestle_kv::{Clock as _, Entry, LoggedChange, SystemClock, Ticks};
+use trestle_objects::SourceObjects;
+
+use crate::{
+    DataDirectory, ObjectName, StoreRules,
+    changes::ShippedChanges,
+    create::{BackupWriter, broken},
+    lists::{Listed as _, ObjectRef},
+    names::PartName,
+    objects,
+    window::{CHANGES, ChangeWindow, WindowGroup, WindowName},
+};
+
+/// How long a server that is alive may write no window: longer than idle ones wait.
+const SILENT_FOR: Duration = Duration::from_secs(75);
+/// What is older than this by the clock here was not written by a server that is alive: clocks differ.
+const RECENT: Duration = Duration::from_secs(30 * 60);
+/// Objects whose parts are remembered.
+const REMEMBERED_MAX: usize = 50_000;
+
+/// Sends windows of a data directory to a target.
+pub(super) struct WindowSender {
+    writer: BackupWriter,
+    source: SourceObjects,
+    rules: StoreRules,
+    /// What was copied: an object never changes.
+    copied: HashMap<ObjectName, ObjectRef>,
+    missing: Vec<(String, String)>,
+}
+
+/// A window whose objects are at the target.
+pub(super) struct PreparedWindow {
+    plain: Vec<u8>,
+    parts: Vec<PartName>,
+}
+
+impl PreparedWindow {
+    /// How many pieces of objects it names.
+    pub(super) fn parts(&self) -> usize {
+        self.parts.len()
+    }
+}
+
+impl WindowSender {
+    /// Prepares a target.
+    ///
+    /// # Errors
+    /// A target of something else, and files that cannot be used.
+    pub(super) async fn open(
+        store: &DataDirectory,
+        target: &str,
+        encrypt: Option<PathBuf>,
+    ) -> Result<Self, CliError> {
+        let writer = BackupWriter::open(store, target, encrypt, None).await?;
+        writer.repository.look().await?;
+        let source = SourceObjects::of(&store.path).map_err(|error| broken(&error))?;
+        let (rules, copied, missing) = (store.rules.clone(), HashMap::new(), Vec::new());
+        Ok(Self { writer, source, rules, copied, missing })
+    }
+
+    /// The objects that could not be read since the last call, and why.
+    pub(super) fn missing(&mut self) -> Vec<(String, String)> {
+        std::mem::take(&mut self.missing)
+    }
+
+    /// The windows of a line that are at the target.
+    ///
+    /// # Errors
+    /// The target cannot be read.
+    pub(super) async fn windows_of(&self, line: &str) -> Result<Vec<WindowName>, CliError> {
+        let found = self.writer.repository.list(&format!("{CHANGES}/{line}")).await?;
+        Ok(found.iter().filter_map(|it| WindowName::of_path(it.location.as_ref())).collect())
+    }
+
+    /// Checks that no other server writes to the target: where another line has new windows, whether more come.
+    ///
+    /// # Errors
+    /// Another server does, or the target cannot be read.
+    pub(super) async fn check_alone(
+        &self,
+        shipped: Option<&ShippedChanges>,
+    ) -> Result<(), CliError> {
+        let is_own = |line: &str| {
+            shipped.is_some_and(|it| it.line == line || it.previous.as_deref() == Some(line))
+        };
+        let before = self.newest_windows(RECENT, is_own).await?;
+        if before.is_empty() {
+            return Ok(());
+        }
+        tokio::time::sleep(SILENT_FOR).await;
+        let after = self.newest_windows(RECENT, is_own).await?;
+        match after.iter().find(|(line, seq)| before.get(*line) != Some(*seq)) {
+            None => Ok(()),
+            Some((line, _)) => Err(CliError::Source {
+                text: format!(
+                    "another server sends its changes to the target, use another path: target=`{}`, line=`{line}`",
+                    self.writer.repository.text
+                ),
+                busy: true,
+            }),
+        }
+    }
+
+    /// The newest window of each line of others that has new ones.
+    async fn newest_windows(
+        &self,
+        within: Duration,
+        is_own: impl Fn(&str) -> bool,
+    ) -> Result<HashMap<String, u64>, CliError> {
+        let mut newest = HashMap::new();
+        let since = SystemClock.now().before(within);
+        for found in self.writer.repository.list(CHANGES).await? {
+            let Some(name) = WindowName::of_path(found.location.as_ref()) else { continue };
+            let modified = Ticks::from_unix(found.last_modified.timestamp(), 0);
+            if modified.is_some_and(|modified| modified >= since) && !is_own(&name.line) {
+                let seq = newest.entry(name.line).or_insert(name.seq);
+                *seq = name.seq.max(*seq);
+            }
+        }
+        Ok(newest)
+    }
+
+    /// Copies the objects that rows of a window name.
+    ///
+    /// # Errors
+    /// The target, or objects that cannot be reached at all.
+    pub(super) async fn prepare(
+        &mut self,
+        groups: Vec<WindowGroup>,
+    ) -> Result<PreparedWindow, CliError> {
+        let mut objects = Vec::new();
+        for name in self.named(&groups) {
+            let copied = match self.copied.get(&name) {
+                Some(copied) => Some(copied.clone()),
+                None => self.copy(name).await?,
+            };
+            objects.extend(copied);
+        }
+        let parts = objects.iter().flat_map(|it| it.parts().unwrap_or_default()).collect();
+        let plain = ChangeWindow { groups, objects }.encode_to_vec();
+        Ok(PreparedWindow { plain, parts })
+    }
+
+    fn named(&self, groups: &[WindowGroup]) -> BTreeSet<ObjectName> {
+        let changes = groups.iter().flat_map(|group| group.changes.iter().cloned());
+        let written = changes.filter_map(|change| match LoggedChange::from(change) {
+            LoggedChange::Put(row) => Some(row),
+            _ => None,
+        });
+        // A row that cannot be read is found by the next backup.
+        written.flat_map(|row: Entry| (self.rules.objects_of)(&row).unwrap_or_default()).collect()
+    }
+
+    /// Copies one; none where it is missing, which a restore finds.
+    async fn copy(&mut self, name: ObjectName) -> Result<Option<ObjectRef>, CliError> {
+        let held = &|| Ok(());
+        match objects::copy_one(&self.writer, (&self.source, held), &name).await? {
+            Err(reason) => {
+                let object = format!("{}/{}", objects::area_name(name.area), name.path);
+                self.missing.push((object, reason));
+                Ok(None)
+            }
+            Ok(copied) => {
+                if self.copied.len() >= REMEMBERED_MAX {
+                    self.copied.clear();
+                }
+                self.copied.insert(name, copied.clone());
+                Ok(Some(copied))
+            }
+        }
+    }
+
+    /// Writes a window, so that it is at the target for good.
+    ///
+    /// # Errors
+    /// The target.
+    pub(super) async fn send(
+        &self,
+        name: &WindowName,
+        window: PreparedWindow,
+    ) -> Result<(), CliError> {
+        let PreparedWindow { plain, parts } = window;
+        if !parts.is_empty() {
+            let names = parts.iter().flat_map(PartName::bytes).copied().collect();
+            self.writer.send_names(name.parts_path(), names).await?;
+        }
+        // What it names is durable before it is there.
+        self.writer.repository.sync().await?;
+        self.writer.send_window(name.path(), plain).await?;
+        self.writer.repository.sync().await
+    }
+}

@@ -1,0 +1,114 @@
+//! The objects that the rows of a restored instant name.
+
+use std::collections::HashMap;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use trestle_command::errors::CliError;
+use trestle_kv::StoreWriter;
+use trestle_objects::ObjectStorage;
+
+use super::Restore;
+use crate::{
+    ObjectName, StoreRules,
+    create::broken,
+    lists::{Damage, ObjectRef},
+    objects::{DAMAGE_MAX, area_name},
+    verify::AT_ONCE,
+};
+
+/// Objects that wait to be written.
+const AHEAD: usize = 16;
+
+/// What the rows of an instant name.
+#[derive(Debug, Default)]
+pub(super) struct InstantContents {
+    /// Rows.
+    pub(super) rows: u64,
+    /// The bytes of their keys and values.
+    pub(super) row_bytes: u64,
+    /// Objects that were restored.
+    pub(super) objects: u64,
+    /// Their bytes.
+    pub(super) object_bytes: u64,
+    /// Objects that are neither in the backup nor in the windows.
+    pub(super) damaged: u64,
+    /// The first of them.
+    pub(super) damage: Vec<Damage>,
+}
+
+impl Restore<'_> {
+    /// Writes the objects that the rows of a store name.
+    ///
+    /// # Errors
+    /// A row or a piece of an object that cannot be read, or an object that cannot be written.
+    pub(super) async fn named_objects(
+        &self,
+        writer: StoreWriter,
+        objects: HashMap<ObjectName, ObjectRef>,
+        storage: &ObjectStorage,
+    ) -> Result<(StoreWriter, InstantContents), CliError> {
+        let (sender, received) = mpsc::channel(AHEAD);
+        let rules = self.store.rules.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let named = named(&writer, &rules, objects, &sender);
+            named.map(|named| (writer, named))
+        });
+        let put = ReceiverStream::new(received).map(|object| self.object(storage, object));
+        let put = put.buffer_unordered(AT_ONCE).try_collect::<()>().await;
+        let read = read.await.map_err(|error| broken(&error))?;
+        put?;
+        read
+    }
+}
+
+/// Sends each object that rows name once.
+fn named(
+    writer: &StoreWriter,
+    rules: &StoreRules,
+    objects: HashMap<ObjectName, ObjectRef>,
+    sender: &mpsc::Sender<ObjectRef>,
+) -> Result<InstantContents, CliError> {
+    let mut named = InstantContents::default();
+    let mut remaining: HashMap<_, _> =
+        objects.into_iter().map(|(name, object)| (name, Some(object))).collect();
+    let note = |named: &mut InstantContents, object: String, reason: &str| {
+        named.damaged += 1;
+        if named.damage.len() < DAMAGE_MAX {
+            named.damage.push(Damage { object, reason: reason.to_owned() });
+        }
+    };
+    for keyspace in &rules.keyspaces {
+        for row in writer.rows(keyspace.name, None).map_err(|error| broken(&error))? {
+            let row = row.map_err(|error| broken(&error))?;
+            named.rows += 1;
+            named.row_bytes += (row.key.len() + row.value.len()) as u64;
+            let names = match (rules.objects_of)(&row) {
+                Ok(names) => names,
+                Err(reason) => {
+                    let key = crate::create::shown_key(&row.key);
+                    let object = format!("objects of a row of `{}`: {key}", keyspace.name);
+                    note(&mut named, object, &reason);
+                    continue;
+                }
+            };
+            for name in names {
+                let Some(object) = remaining.get_mut(&name) else {
+                    let object = format!("{}/{}", area_name(name.area), name.path);
+                    note(&mut named, object, "it is missing from the backup and from the changes");
+                    remaining.insert(name, None);
+                    continue;
+                };
+                let Some(object) = object.take() else { continue };
+                named.objects += 1;
+                named.object_bytes += object.bytes;
+                if sender.blocking_send(object).is_err() {
+                    // The error is that of the object before it.
+                    return Ok(named);
+                }
+            }
+        }
+    }
+    Ok(named)
+}

@@ -1,0 +1,155 @@
+use std::fs;
+
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use trestle_kv::{
+    Change, ChangeSpec, Domain, FjallEngine, FjallOptions, Keyspace, Writes, key_domain,
+};
+
+use super::*;
+
+/// A store whose changes are handed over.
+struct World {
+    folder: tempfile::TempDir,
+    free: Arc<AtomicU64>,
+    engine: Arc<FjallEngine>,
+    hold: ObjectHold,
+    handover: ChangeHandover,
+}
+
+/// Two journals and a half.
+const SPOOL: u64 = 160 * 1024 * 1024;
+
+impl World {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let free = Arc::new(AtomicU64::new(u64::MAX / 2));
+        let probed = Arc::clone(&free);
+        let keyspaces = vec![Keyspace { name: "rows", kinds: 1..=2, domain: key_domain }];
+        let options = FjallOptions {
+            marks_groups: true,
+            memtable_bytes: 1024 * 1024,
+            space_probe: Arc::new(move |_| Ok(probed.load(Relaxed))),
+            tick: Duration::from_millis(5),
+            ..FjallOptions::new(folder.path().join("kv"), keyspaces)
+        };
+        let engine = Arc::new(FjallEngine::open(options).unwrap());
+        let hold = ObjectHold::default();
+        let handover = Self::open(folder.path(), &engine, &hold);
+        Self { folder, free, engine, hold, handover }
+    }
+
+    fn open(data_dir: &Path, engine: &Arc<FjallEngine>, hold: &ObjectHold) -> ChangeHandover {
+        let (log, hold) = (engine.change_log(), hold.clone());
+        let engine: Arc<dyn Engine> = Arc::<FjallEngine>::clone(engine);
+        let store = FollowedStore { data_dir, engine, log, hold };
+        let meters = SdkMeterProvider::default();
+        let meter = opentelemetry::metrics::MeterProvider::meter(&meters, "test");
+        ChangeHandover::open(store, SPOOL, &meter)
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn end(&self) -> ChangesEnd {
+        ChangesEnd::read(self.path()).unwrap()
+    }
+
+    async fn put(&self, number: u8, bytes: usize) {
+        let key = bytes::Bytes::from(vec![1, number]);
+        let spec = ChangeSpec::new(Domain::of_key(&key, key_domain));
+        let change = Change::new(spec, move |_, _| {
+            let mut writes = Writes::new();
+            writes.put(key.clone(), bytes::Bytes::from(noise(number, bytes)));
+            writes
+        });
+        self.engine.commit(change).await.unwrap();
+    }
+
+    /// Notes that everything up to an end was sent, at a time.
+    fn ship(&self, end: &ChangesEnd, at: u64) {
+        let text = serde_json::json!({
+            "line": "a",
+            "previous": null,
+            "epoch": end.epoch,
+            "next": {
+                "seq": 1, "position": end.position, "skip": 0, "newest": end.newest, "at": at,
+            },
+            "writing": null,
+        });
+        fs::write(self.path().join(CHANGES).join("LINE"), text.to_string()).unwrap();
+    }
+
+    fn links(&self) -> usize {
+        let entries = fs::read_dir(self.path().join(CHANGES)).unwrap().flatten();
+        entries.filter(|entry| entry.path().extension().is_some_and(|end| end == "jnl")).count()
+    }
+}
+
+/// Bytes that do not become fewer.
+fn noise(seed: u8, bytes: usize) -> Vec<u8> {
+    let mut state = u64::from(seed) + 1;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state.to_be_bytes()
+    };
+    (0..bytes / 8).flat_map(|_| next()).collect()
+}
+
+#[tokio::test]
+async fn what_was_sent_is_not_kept_and_what_was_not_is_given_up_at_a_bound() {
+    let world = World::new();
+    world.handover.step().unwrap();
+    let first = world.end();
+    assert_eq!(first.epoch, 0);
+    for number in 0..40 {
+        world.put(number, 4 * 1024 * 1024).await;
+        if number % 8 == 0 {
+            world.handover.step().unwrap();
+            let end = world.end();
+            world.ship(&end, end.now);
+        }
+    }
+    world.handover.step().unwrap();
+    assert_eq!(world.end().epoch, 0, "all of it was sent");
+    let stuck = world.end();
+    world.ship(&stuck, stuck.now);
+    for number in 0..70 {
+        world.put(number, 4 * 1024 * 1024).await;
+        world.handover.step().unwrap();
+    }
+    assert!(world.end().epoch > 0, "nothing of it was sent");
+    assert!(linked_bytes(&world.path().join(CHANGES)).unwrap() <= SPOOL);
+    let reopened = World::open(world.path(), &world.engine, &world.hold);
+    assert_eq!(*reopened.epoch.lock().unwrap(), world.end().epoch);
+}
+
+#[tokio::test]
+async fn objects_are_held_while_changes_are_late_and_not_where_space_is_short() {
+    let world = World::new();
+    world.put(1, 8).await;
+    world.handover.step().unwrap();
+    assert!(!world.hold.is_held(), "nothing is sent yet");
+    let end = world.end();
+    let ago = |seconds| Ticks::new(end.now).unwrap().before(Duration::from_secs(seconds)).get();
+    for (seconds, is_held) in [(0, false), (20, false), (40, true), (0, false), (40, true)] {
+        world.ship(&end, ago(seconds));
+        world.handover.step().unwrap();
+        assert_eq!(world.hold.is_held(), is_held, "{seconds}");
+    }
+    let hold = ObjectHold::default();
+    let _restarted = World::open(world.path(), &world.engine, &hold);
+    assert!(hold.is_held(), "until it is known how late they are");
+
+    world.free.store(1024, Relaxed);
+    for number in 0..200 {
+        if world.engine.status().is_space_short {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert!(number < 199);
+    }
+    world.handover.step().unwrap();
+    assert_eq!((world.end().epoch, world.hold.is_held()), (1, false));
+    assert!(world.links() <= 1);
+}
