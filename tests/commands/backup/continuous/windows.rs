@@ -194,6 +194,7 @@ fn a_prune_keeps_what_leads_to_every_instant_after_the_oldest_backup_that_is_kep
     assert!(windows >= 2, "what is younger than a day stays");
     assert_eq!(backups.backup("verify", &["--all"]).code, Some(0));
 
+    let old = followed.windows();
     // As if all of it were older than that, but what comes from now on.
     for file in backups.parts() {
         let file = fs::File::options().append(true).open(&file).unwrap();
@@ -210,6 +211,9 @@ fn a_prune_keeps_what_leads_to_every_instant_after_the_oldest_backup_that_is_kep
     let pruned = backups.backup("prune", &["--keep-last", "1", "-o", "json"]);
     let record: Value = serde_json::from_str(&pruned.output).unwrap();
     assert_eq!((&dry["windows"], &dry["parts"]), (&record["windows"], &record["parts"]));
+    assert!(record["windows"].as_u64().unwrap() > 0, "{record}");
+    let left = followed.windows();
+    assert!(old.iter().any(|window| !left.contains(window)), "{left:?}");
     assert!(backups.parts().len() < before + 8, "{record}");
     assert_eq!(orders_at(backups, "latest").output, exported);
     assert_eq!(backups.backup("verify", &["--all"]).code, Some(0));

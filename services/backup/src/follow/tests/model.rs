@@ -135,6 +135,8 @@ impl Model {
 
     /// Restores every instant that was noted.
     async fn check(mut self) {
+        // The last window covers the instants before it, and no idle one is due yet.
+        self.world.put(1, 0, "last").await;
         self.send().await;
         self.world.engine = None;
         let target = self.world.target();
