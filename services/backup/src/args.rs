@@ -22,7 +22,7 @@ pub enum BackupCommand {
     Create(CreateArgs),
     /// Send the changes of a data directory to a target as its server makes them, until it is stopped
     #[command(after_long_help = FOLLOW_HELP)]
-    Follow(FollowArgs),
+    Follow(SourceArgs),
     /// List the backups at a target
     List(ListArgs),
     /// Show a backup
@@ -60,10 +60,10 @@ impl TargetArgs {
     }
 }
 
-/// Arguments of `backup create`.
+/// What a command sends, and where to.
 #[derive(Debug, Args)]
-pub struct CreateArgs {
-    /// Where the backup goes
+pub struct SourceArgs {
+    /// Where it goes
     #[command(flatten)]
     pub(crate) target: TargetArgs,
     /// Data directory [default: that of the configuration]
@@ -72,15 +72,23 @@ pub struct CreateArgs {
     /// Configuration file of the server [default: ./trestle.toml, if it exists]
     #[arg(long, env = "TRESTLE_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Most bytes that are read in a second, such as 64MiB; 0: no bound
-    #[arg(long, value_name = "BYTES", default_value = RATE, value_parser = byte_size)]
-    pub(crate) max_rate: Option<u64>,
-    /// Encrypt what is backed up, for the public keys of age in this file (`age1…`, a line each)
+    /// Encrypt what is sent, for the public keys of age in this file (`age1…`, a line each)
     #[arg(long, value_name = "FILE", env = "TRESTLE_BACKUP_ENCRYPT")]
     pub(crate) encrypt: Option<PathBuf>,
     /// The server that runs it
     #[command(flatten)]
     pub(crate) server: ServerArgs,
+}
+
+/// Arguments of `backup create`.
+#[derive(Debug, Args)]
+pub struct CreateArgs {
+    /// What is backed up
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// Most bytes that are read in a second, such as 64MiB; 0: no bound
+    #[arg(long, value_name = "BYTES", default_value = RATE, value_parser = byte_size)]
+    pub(crate) max_rate: Option<u64>,
 }
 
 /// The server that runs a command, if one does.
@@ -102,26 +110,6 @@ impl ServerArgs {
         let parent = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
         self.server_pid.is_some_and(|server| parent != Some(server))
     }
-}
-
-/// Arguments of `backup follow`.
-#[derive(Debug, Args)]
-pub struct FollowArgs {
-    /// Where the changes go
-    #[command(flatten)]
-    pub(crate) target: TargetArgs,
-    /// Data directory [default: that of the configuration]
-    #[arg(long, value_name = "DIR")]
-    pub data_dir: Option<PathBuf>,
-    /// Configuration file of the server [default: ./trestle.toml, if it exists]
-    #[arg(long, env = "TRESTLE_CONFIG", value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Encrypt what is sent, for the public keys of age in this file (`age1…`, a line each)
-    #[arg(long, value_name = "FILE", env = "TRESTLE_BACKUP_ENCRYPT")]
-    pub(crate) encrypt: Option<PathBuf>,
-    /// The server that runs it
-    #[command(flatten)]
-    pub(crate) server: ServerArgs,
 }
 
 /// The key of encrypted backups.

@@ -22,7 +22,7 @@ use trestle_objects::SourceObjects;
 
 use crate::{
     DataDirectory, ObjectName, RESTORING, StoreRules,
-    args::CreateArgs,
+    args::{CreateArgs, SourceArgs},
     lists::{ChunkRef, CutList, Damage, Listed, Lister},
     manifest::{self, BackupManifest, FoundDamage, KeyspaceRows, ListRef, SentParts},
     names::{NameKey, PartName},
@@ -184,15 +184,11 @@ pub(crate) async fn run(
     rules: StoreRules,
     out: &mut Output,
 ) -> Result<(), CliError> {
-    let path = args.data_dir.clone().unwrap_or_default();
-    let store = DataDirectory { path, rules };
-    // Where the system rejects it, nothing else changes.
-    let _ = rustix::process::nice(10);
-    let target = args.target.text()?.to_owned();
-    check(&store, &target)?;
-    let writer = BackupWriter::open(&store, &target, args.encrypt.clone(), args.max_rate).await?;
+    let (store, target) = source(&args.source, rules)?;
+    let encrypt = args.source.encrypt.clone();
+    let writer = BackupWriter::open(&store, &target, encrypt, args.max_rate).await?;
     let begun = tokio::time::Instant::now();
-    let spool = Spool::begin(&store.path, &new_id(), &target)?.run_by(args.server);
+    let spool = Spool::begin(&store.path, &new_id(), &target)?.run_by(args.source.server);
     let answer = spool.answer(&store).await?;
     if spool.is_resumed {
         out.note(&format!("continuing an interrupted backup: instant=`{}`", answer.instant()));
@@ -210,11 +206,25 @@ pub(crate) async fn run(
     if manifest.damage.count == 0 { Ok(()) } else { Err(CliError::Rejected) }
 }
 
-/// Whether the data directory has a store that this user may back up, and the target is outside of it.
+/// The data directory that is sent and the target, at a low priority from now on.
 ///
 /// # Errors
-/// The rule that is not met.
-pub(crate) fn check(store: &DataDirectory, target: &str) -> Result<(), CliError> {
+/// No target, or one that the data directory may not be sent to.
+pub(crate) fn source(
+    args: &SourceArgs,
+    rules: StoreRules,
+) -> Result<(DataDirectory, String), CliError> {
+    let path = args.data_dir.clone().unwrap_or_default();
+    let store = DataDirectory { path, rules };
+    // Where the system rejects it, nothing else changes.
+    let _ = rustix::process::nice(10);
+    let target = args.target.text()?.to_owned();
+    check(&store, &target)?;
+    Ok((store, target))
+}
+
+/// Whether the data directory has a store that this user may back up, and the target is outside of it.
+fn check(store: &DataDirectory, target: &str) -> Result<(), CliError> {
     let path = &store.path;
     let unreadable =
         || CliError::file(format!("cannot read the data directory `{}`", path.display()));

@@ -18,8 +18,8 @@ use trestle_kv::{ChangeGroup, ChangeLogError, ChangeReader, LogPosition, Ticks};
 
 use self::{line::OpenLine, sender::WindowSender};
 use crate::{
-    DataDirectory, StoreRules,
-    args::FollowArgs,
+    StoreRules,
+    args::SourceArgs,
     changes::{ChangesEnd, ChangesFolder, NextWindow},
     create::{self, broken},
     manifest::time_text,
@@ -40,16 +40,11 @@ const ENDS_WITHIN: Duration = Duration::from_secs(5);
 const BEGINS_WITHIN: Duration = Duration::from_secs(60);
 
 pub(crate) async fn run(
-    args: &FollowArgs,
+    args: &SourceArgs,
     rules: StoreRules,
     out: &mut Output,
 ) -> Result<(), CliError> {
-    let path = args.data_dir.clone().unwrap_or_default();
-    let store = DataDirectory { path, rules };
-    // Where the system rejects it, nothing else changes.
-    let _ = rustix::process::nice(10);
-    let target = args.target.text()?.to_owned();
-    create::check(&store, &target)?;
+    let (store, target) = create::source(args, rules)?;
     let folder = locked(&store.path).await?;
     let sender = WindowSender::open(&store, &target, args.encrypt.clone()).await?;
     let mut follower = ChangeFollower::begin(folder, sender, out).await?;

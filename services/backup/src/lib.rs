@@ -50,7 +50,7 @@ use trestle_command::{
 use trestle_kv::{Entry, Keyspace};
 
 pub use self::{
-    args::{BackupCommand, CreateArgs, FollowArgs, RestoreArgs},
+    args::{BackupCommand, CreateArgs, RestoreArgs, SourceArgs},
     changes::{CHANGES, ChangesEnd, ShippedChanges, based_line, note_based_line},
     mount::{MountArgs, MountedBackup},
     sealed::keys_problem,
@@ -102,7 +102,7 @@ pub(crate) struct DataDirectory {
     pub(crate) rules: StoreRules,
 }
 
-/// Runs a command; errors go to standard error. The data directory of [`CreateArgs`] must be set.
+/// Runs a command; errors go to standard error. The data directory of [`SourceArgs`] must be set.
 pub async fn run_backup(
     command: BackupCommand,
     rules: StoreRules,

@@ -31,14 +31,14 @@ pub fn locate(
     command: &mut BackupCommand,
     load: impl FnOnce(Option<&Path>, Option<&Path>) -> Result<Settings, ProcessError>,
 ) -> Result<(), ProcessError> {
-    let (config, data_dir) = match command {
-        BackupCommand::Create(args) => (&args.config, &mut args.data_dir),
-        BackupCommand::Follow(args) => (&args.config, &mut args.data_dir),
+    let source = match command {
+        BackupCommand::Create(args) => &mut args.source,
+        BackupCommand::Follow(source) => source,
         _ => return Ok(()),
     };
-    let file = ConfigFileArgs { config: config.clone() }.file();
-    let settings = load(file.as_deref(), data_dir.as_deref())?;
-    *data_dir = Some(settings.storage.data_dir);
+    let file = ConfigFileArgs { config: source.config.clone() }.file();
+    let settings = load(file.as_deref(), source.data_dir.as_deref())?;
+    source.data_dir = Some(settings.storage.data_dir);
     Ok(())
 }
 

@@ -93,12 +93,12 @@ impl WindowSender {
         let is_own = |line: &str| {
             shipped.is_some_and(|it| it.line == line || it.previous.as_deref() == Some(line))
         };
-        let before = self.newest_windows(RECENT, is_own).await?;
+        let before = self.newest_windows(is_own).await?;
         if before.is_empty() {
             return Ok(());
         }
         tokio::time::sleep(SILENT_FOR).await;
-        let after = self.newest_windows(RECENT, is_own).await?;
+        let after = self.newest_windows(is_own).await?;
         match after.iter().find(|(line, seq)| before.get(*line) != Some(*seq)) {
             None => Ok(()),
             Some((line, _)) => Err(CliError::Source {
@@ -114,11 +114,10 @@ impl WindowSender {
     /// The newest window of each line of others that has new ones.
     async fn newest_windows(
         &self,
-        within: Duration,
         is_own: impl Fn(&str) -> bool,
     ) -> Result<HashMap<String, u64>, CliError> {
         let mut newest = HashMap::new();
-        let since = SystemClock.now().before(within);
+        let since = SystemClock.now().before(RECENT);
         for found in self.writer.repository.list(CHANGES).await? {
             let Some(name) = WindowName::of_path(found.location.as_ref()) else { continue };
             let modified = Ticks::from_unix(found.last_modified.timestamp(), 0);

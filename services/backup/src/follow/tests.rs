@@ -18,6 +18,7 @@ use trestle_kv::{
 
 use super::*;
 use crate::{
+    DataDirectory,
     changes::{CHANGES as FOLDER, ShippedChanges},
     repository::Repository,
     tests::rules,

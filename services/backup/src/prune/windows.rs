@@ -50,24 +50,22 @@ pub(super) async fn prune(
         let path = file.location.as_ref();
         WindowName::of_path(path).or_else(|| WindowName::of_parts_path(path))
     };
-    let coverage = Coverage::new(
-        found.iter().filter_map(|it| WindowName::of_path(it.location.as_ref())).collect(),
-    );
+    let window = |file: &ObjectMeta| WindowName::of_path(file.location.as_ref());
+    let windows: Vec<_> = found.iter().filter_map(window).collect();
+    let coverage = Coverage::new(windows.clone());
     let mut needed: HashSet<WindowName> = coverage.needed(kept).cloned().collect();
     let is_young =
         |file: &&ObjectMeta| young_since.is_some_and(|since| file.last_modified >= since);
     needed.extend(found.iter().filter(is_young).filter_map(name));
-    let present: HashSet<WindowName> =
-        found.iter().filter_map(|it| WindowName::of_path(it.location.as_ref())).collect();
-    let named = parts(repository, needed.intersection(&present)).await?;
+    // Names without their window may be there too.
+    let named = parts(repository, windows.iter().filter(|name| needed.contains(name))).await?;
     // Files with other names are not those of this version, and stay.
     let mut dropped: Vec<_> = found
         .into_iter()
         .filter(|file| name(file).is_some_and(|name| !needed.contains(&name)))
         .collect();
-    let is_window = |file: &ObjectMeta| WindowName::of_path(file.location.as_ref()).is_some();
-    dropped.sort_by_key(|file| !is_window(file));
-    let count = dropped.iter().filter(|file| is_window(file)).count() as u64;
+    dropped.sort_by_key(|file| window(file).is_none());
+    let count = dropped.iter().filter_map(window).count() as u64;
     Ok(PrunedWindows { dropped, count, named, young_since })
 }
 

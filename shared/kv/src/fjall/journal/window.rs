@@ -47,33 +47,28 @@ impl<R: Read + Seek> FileWindow<R> {
 
     /// Adds the bytes from one position to another, which must not pass the end.
     pub(super) fn hash(&mut self, from: u64, to: u64, hash: &mut Xxh3) -> io::Result<()> {
-        let mut at = from;
-        while at < to {
-            let bytes = self.some(at)?;
-            let requested = usize::try_from(to - at).unwrap_or(usize::MAX).min(bytes.len());
-            let Some(bytes) = bytes.get(..requested).filter(|bytes| !bytes.is_empty()) else {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            };
-            hash.update(bytes);
-            at += requested as u64;
-        }
-        Ok(())
+        self.pieces(from, to, |piece| hash.update(piece))
     }
 
     /// The bytes from one position to another, which must not pass the end.
     pub(super) fn read(&mut self, from: u64, to: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
+        self.pieces(from, to, |piece| bytes.extend_from_slice(piece))?;
+        Ok(bytes)
+    }
+
+    fn pieces(&mut self, from: u64, to: u64, mut each: impl FnMut(&[u8])) -> io::Result<()> {
         let mut at = from;
         while at < to {
-            let more = self.some(at)?;
-            let requested = usize::try_from(to - at).unwrap_or(usize::MAX).min(more.len());
-            let Some(more) = more.get(..requested).filter(|more| !more.is_empty()) else {
+            let bytes = self.some(at)?;
+            let requested = usize::try_from(to - at).unwrap_or(usize::MAX).min(bytes.len());
+            let Some(piece) = bytes.get(..requested).filter(|piece| !piece.is_empty()) else {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             };
-            bytes.extend_from_slice(more);
+            each(piece);
             at += requested as u64;
         }
-        Ok(bytes)
+        Ok(())
     }
 
     fn buffered(&self, at: u64) -> &[u8] {
