@@ -217,7 +217,7 @@ pub(crate) enum RestoreInstant {
 }
 
 /// An instant, cut to a tick.
-fn restore_instant(text: &str) -> Result<RestoreInstant, String> {
+pub(crate) fn restore_instant(text: &str) -> Result<RestoreInstant, String> {
     const RULE: &str = "must be latest, or a time by RFC 3339, such as 2026-01-31T08:00:00.5Z";
     if text == "latest" {
         return Ok(RestoreInstant::Latest);

@@ -23,6 +23,7 @@ use trestle_objects::SourceObjects;
 use crate::{
     DataDirectory, ObjectName, RESTORING, StoreRules,
     args::{CreateArgs, SourceArgs},
+    known_targets::KnownTargets,
     lists::{ChunkRef, CutList, Damage, Listed, Lister},
     manifest::{self, BackupManifest, FoundDamage, KeyspaceRows, ListRef, SentParts},
     names::{NameKey, PartName},
@@ -69,7 +70,14 @@ impl BackupWriter {
         let store_id =
             store_id.map_err(CliError::file("cannot use the id of the data directory"))?;
         let recipients = Recipients::read_if_named(encrypt).await?;
+        let failed = || CliError::file("cannot use the targets that the data directory had");
+        let known = KnownTargets::of(&store.path).map_err(failed())?;
+        if known.has(target).map_err(failed())? && !Repository::is_marked(target).await? {
+            let text = KnownTargets::refusal(&store.path, target);
+            return Err(CliError::Source { text, busy: false });
+        }
         let repository = Repository::create(target, &store_id, recipients.as_ref()).await?;
+        known.note(&store.path, target).map_err(failed())?;
         let names = NameKey::of(&store.path);
         let names = names.map_err(CliError::file("cannot use the key of the names of backups"))?;
         Ok(Self {

@@ -16,6 +16,8 @@ mod create;
 mod follow;
 #[cfg(feature = "testing")]
 pub mod fuzzing;
+mod instants;
+mod known_targets;
 mod lists;
 mod manifest;
 mod mount;
@@ -23,6 +25,7 @@ mod names;
 mod objects;
 mod packed;
 mod prune;
+mod replay;
 mod repository;
 mod restore;
 mod rows;

@@ -1,6 +1,7 @@
 //! A backup as a store: rows and objects are read from the target when they are needed, and nothing is written.
 
 mod cache;
+mod changed;
 mod objects;
 mod rows;
 #[cfg(test)]
@@ -13,11 +14,13 @@ use trestle_command::errors::CliError;
 use trestle_kv::{ReadOnlyEngine, Ticks};
 use trestle_objects::ObjectStorage;
 
-use self::{objects::BackedUpObjects, rows::BackedUpRows};
+use self::{changed::ChangedRows, objects::BackedUpObjects, rows::BackedUpRows};
 use crate::{
     ObjectAreaName, StoreRules,
+    args::{RestoreInstant, restore_instant},
+    instants::{Instants, base_objects},
     lists::{ChunkRef, ObjectRef},
-    manifest::BackupManifest,
+    manifest::{BackupManifest, time_text},
     repository::Repository,
     sealed::Identities,
     verify,
@@ -35,6 +38,15 @@ pub struct MountArgs {
     /// Which backup of it [default: the newest one]
     #[arg(long = "backup-id", value_name = "ID", requires = "target")]
     id: Option<String>,
+    /// Show it with the changes up to this instant, such as 2026-01-31T08:00:00.5Z, or the last one: latest
+    #[arg(
+        long = "backup-to",
+        value_name = "TIME",
+        requires = "target",
+        conflicts_with = "id",
+        value_parser = restore_instant
+    )]
+    to: Option<RestoreInstant>,
     /// Read an encrypted one by the secret keys of age in this file
     #[arg(long, value_name = "FILE", env = "TRESTLE_BACKUP_DECRYPT")]
     decrypt: Option<PathBuf>,
@@ -50,19 +62,24 @@ pub struct MountedBackup {
     pub id: String,
     /// Its instant, for people.
     pub instant: String,
+    /// What is not as it could be, in words, such as another backup that cannot be read.
+    pub notes: Vec<String>,
 }
 
 impl MountArgs {
-    /// Opens the backup, if one is named: its lists are read, and no more.
+    /// Opens the backup, if one is named: its lists are read, and the changes up to an instant.
     ///
     /// # Errors
     /// One that cannot be read.
     pub async fn open(&self, rules: StoreRules) -> Result<Option<MountedBackup>, CliError> {
         let Some(target) = self.target.as_deref() else { return Ok(None) };
         let keys = Identities::read_if_named(self.decrypt.clone()).await?;
-        let repository = Repository::open(target, keys).await?;
+        let repository = Arc::new(Repository::open(target, keys).await?);
+        if let Some(to) = self.to {
+            return mount_instant(repository, to, rules).await.map(Some);
+        }
         let manifest = repository.open_backup(self.id.as_deref(), &rules.keyspaces).await?;
-        mount(Arc::new(repository), &manifest, rules).await.map(Some)
+        mount(repository, &manifest, rules).await.map(Some)
     }
 }
 
@@ -71,37 +88,83 @@ async fn mount(
     manifest: &BackupManifest,
     rules: StoreRules,
 ) -> Result<MountedBackup, CliError> {
-    let mut rows = BackedUpRows::new(Arc::clone(&repository), rules.restored);
-    for keyspace in &manifest.keyspaces {
-        let chunks: Vec<ChunkRef> = verify::entries(&repository, &keyspace.lists).await?;
-        let kinds = keyspace.first_kind..=keyspace.last_kind;
-        check(&chunks, &kinds, keyspace.rows).map_err(|rule| differs(manifest, &rule))?;
-        rows.add(kinds, chunks);
-    }
-    let areas = [ObjectAreaName::Blobs, ObjectAreaName::Logs];
-    let mut areas = areas.map(|_| BackedUpObjects::new(Arc::clone(&repository)));
-    let [blobs, logs] = &mut areas;
+    let rows = rows(&repository, manifest, &rules).await?;
     let objects: Vec<ObjectRef> = verify::entries(&repository, &manifest.objects.lists).await?;
     let count = objects.len() as u64;
-    for object in objects {
-        match object.name().map(|name| name.area) {
-            Some(ObjectAreaName::Blobs) => blobs.add(object),
-            Some(ObjectAreaName::Logs) => logs.add(object),
-            None => return Err(differs(manifest, "an object has no known area")),
-        }
-    }
+    let objects = areas(&repository, objects).map_err(|rule| differs(manifest, rule))?;
     if count != manifest.objects.count {
         return Err(differs(manifest, "its lists have other objects than it counts"));
     }
     let at = Ticks::new(manifest.at);
     let at = at.ok_or_else(|| differs(manifest, "the instant is no time"))?;
-    let [blobs, logs] = areas;
     Ok(MountedBackup {
         engine: ReadOnlyEngine::new(rules.keyspaces, Arc::new(rows), at, NAME),
-        objects: ObjectStorage::read_only(Arc::new(blobs), Arc::new(logs), NAME),
+        objects,
         id: manifest.id.clone(),
         instant: manifest.instant.clone(),
+        notes: Vec::new(),
     })
+}
+
+/// The store at an instant between backups: the newest one before it, and the changes after that.
+async fn mount_instant(
+    repository: Arc<Repository>,
+    to: RestoreInstant,
+    rules: StoreRules,
+) -> Result<MountedBackup, CliError> {
+    let instants = Instants::read(&repository).await?;
+    let plan = instants.plan(to)?;
+    repository.use_backup(plan.base, &rules.keyspaces)?;
+    let base = rows(&repository, plan.base, &rules).await?;
+    let mut objects = base_objects(&repository, plan.base).await?;
+    let (rows, replayed) = ChangedRows::over(base, &repository, &plan, &rules).await?;
+    let left_out = replayed.left_out();
+    objects.extend(replayed.objects);
+    let objects = areas(&repository, objects.into_values());
+    let objects = objects.map_err(|rule| differs(plan.base, rule))?;
+    Ok(MountedBackup {
+        engine: ReadOnlyEngine::new(rules.keyspaces, Arc::new(rows), plan.to, NAME),
+        objects,
+        id: plan.base.id.clone(),
+        instant: time_text(plan.to),
+        notes: instants.notes.iter().cloned().chain(left_out).collect(),
+    })
+}
+
+/// The rows of a backup.
+async fn rows(
+    repository: &Arc<Repository>,
+    manifest: &BackupManifest,
+    rules: &StoreRules,
+) -> Result<BackedUpRows, CliError> {
+    let mut rows = BackedUpRows::new(Arc::clone(repository), rules.restored);
+    for keyspace in &manifest.keyspaces {
+        let chunks: Vec<ChunkRef> = verify::entries(repository, &keyspace.lists).await?;
+        let kinds = keyspace.first_kind..=keyspace.last_kind;
+        check(&chunks, &kinds, keyspace.rows).map_err(|rule| differs(manifest, &rule))?;
+        rows.add(kinds, chunks);
+    }
+    Ok(rows)
+}
+
+/// Objects as those of a store.
+///
+/// # Errors
+/// One of no known area, in words.
+fn areas(
+    repository: &Arc<Repository>,
+    objects: impl IntoIterator<Item = ObjectRef>,
+) -> Result<ObjectStorage, &'static str> {
+    let areas = [ObjectAreaName::Blobs, ObjectAreaName::Logs];
+    let [mut blobs, mut logs] = areas.map(|_| BackedUpObjects::new(Arc::clone(repository)));
+    for object in objects {
+        match object.name().map(|name| name.area) {
+            Some(ObjectAreaName::Blobs) => blobs.add(object),
+            Some(ObjectAreaName::Logs) => logs.add(object),
+            None => return Err("an object has no known area"),
+        }
+    }
+    Ok(ObjectStorage::read_only(Arc::new(blobs), Arc::new(logs), NAME))
 }
 
 fn differs(manifest: &BackupManifest, rule: &str) -> CliError {

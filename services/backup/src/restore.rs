@@ -5,7 +5,6 @@
 
 mod instant;
 mod named;
-mod replay;
 
 use std::{
     fs::{self, File},
@@ -31,6 +30,7 @@ use crate::{
     lists::{ChunkRef, ObjectRef},
     manifest::{BackupManifest, KeyspaceRows},
     objects::pieces,
+    replay::not_restored,
     repository::Repository,
     verify::{self, AT_ONCE, BadPart},
 };
@@ -169,10 +169,7 @@ impl From<RestoreError> for CliError {
     fn from(error: RestoreError) -> Self {
         match error {
             RestoreError::Command(error) => error,
-            error => Self::Source {
-                text: format!("the backup cannot be restored: {error}"),
-                busy: false,
-            },
+            error => not_restored(&error),
         }
     }
 }
@@ -297,12 +294,12 @@ fn restored(rules: &StoreRules, row: Entry) -> Result<Option<Entry>, RestoreErro
 }
 
 /// Makes it a store that engines open, whose versions go on after `floor`.
-async fn finish(writer: StoreWriter, floor: Ticks) -> Result<(), CliError> {
+pub(crate) async fn finish(writer: StoreWriter, floor: Ticks) -> Result<(), CliError> {
     let finished = blocking(move || writer.finish(floor)).await?;
     finished.map_err(|error| broken(&error))
 }
 
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, CliError> {
     tokio::task::spawn_blocking(work).await.map_err(|error| broken(&error))

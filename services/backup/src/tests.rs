@@ -184,10 +184,10 @@ impl World {
     }
 
     async fn mount(&self, id: &str) -> MountedBackup {
-        self.try_mount(id).await.unwrap()
+        self.try_mount(["--backup-id", id]).await.unwrap()
     }
 
-    async fn try_mount(&self, id: &str) -> Result<MountedBackup, CliError> {
+    async fn try_mount(&self, which: [&str; 2]) -> Result<MountedBackup, CliError> {
         #[derive(clap::Parser)]
         struct Mount {
             #[command(flatten)]
@@ -195,8 +195,8 @@ impl World {
         }
         let target = self.path("target");
         let key = self.key.as_ref().map(|(secret, _)| ["--decrypt", secret]);
-        let args = ["serve", "--backup", &target, "--backup-id", id];
-        let args = [&args[..], key.as_ref().map_or(&[][..], |key| key)].concat();
+        let args = ["serve", "--backup", &target];
+        let args = [&args[..], &which, key.as_ref().map_or(&[][..], |key| key)].concat();
         // What the flags of `serve` have.
         let command = <Mount as clap::CommandFactory>::command()
             .arg(clap::Arg::new("data_dir").long("data-dir"))
@@ -219,8 +219,12 @@ impl World {
         self.read(&["restore", &target, "--id", &made.id, "--data-dir", &data]).await.unwrap();
         let expected = self.check_restored(made, &copy).await;
 
-        let mounted = self.mount(&made.id).await;
-        assert_eq!(all(&mounted.engine).await, expected);
+        self.check_shown(&self.mount(&made.id).await, made, &expected).await;
+    }
+
+    /// Compares a backup that is shown with what there was, and with the rows that a restored store has.
+    async fn check_shown(&self, mounted: &MountedBackup, made: &Made, expected: &Rows) {
+        assert_eq!(&all(&mounted.engine).await, expected);
         for (path, content) in &made.objects {
             let path = object_store::path::Path::from(path.as_str());
             let found = mounted.objects.blobs.store.get_opts(&path, GetOptions::default());

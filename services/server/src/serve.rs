@@ -142,6 +142,7 @@ impl Server {
         }
         let has_objects = settings.server.roles.has(BLOB.name);
         if let Some(mounted) = mounted {
+            mounted.notes.iter().for_each(|note| warn!("{note}"));
             let shown = format!("{} of {}, read-only", mounted.id, mounted.instant);
             let engine: Arc<dyn Engine> = Arc::new(mounted.engine);
             let objects = has_objects.then_some(mounted.objects);

@@ -5,6 +5,7 @@ use std::{
     collections::BTreeSet,
     fs::File,
     io,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -74,7 +75,32 @@ fn files(directory: &Path) -> io::Result<Arc<dyn ObjectStore>> {
 pub struct CopyTarget {
     /// What is there. Files are synced before a write returns, the names of new directories by [`CopyTarget::sync`].
     pub store: Arc<dyn ObjectStore>,
-    directory: Option<PathBuf>,
+    directory: Option<TargetDirectory>,
+}
+
+/// A directory, and which one it was when it was opened.
+#[derive(Clone)]
+struct TargetDirectory {
+    path: PathBuf,
+    /// The file system and the number in it.
+    identity: (u64, u64),
+}
+
+impl TargetDirectory {
+    fn open(path: &str) -> io::Result<Self> {
+        let found = std::fs::metadata(path)?;
+        Ok(Self { path: path.into(), identity: (found.dev(), found.ino()) })
+    }
+
+    /// Syncs it. Its path may have become that of another one: what was mounted there was unmounted, or it was moved.
+    fn sync(&self) -> io::Result<()> {
+        let directory = File::open(&self.path)?;
+        let found = directory.metadata()?;
+        match (found.dev(), found.ino()) == self.identity {
+            true => directory.sync_all(),
+            false => Err(io::Error::other("it is another directory than before: was it unmounted?")),
+        }
+    }
 }
 
 impl CopyTarget {
@@ -88,8 +114,9 @@ impl CopyTarget {
             let store = cloud::open(&text.parse()?).map_err(|error| error.to_string())?;
             return Ok(Self { store, directory: None });
         }
+        let directory = TargetDirectory::open(text).map_err(|error| error.to_string())?;
         let store = LocalFileSystem::new_with_prefix(text).map_err(|error| error.to_string())?;
-        Ok(Self { store: Arc::new(store.with_fsync(true)), directory: Some(text.into()) })
+        Ok(Self { store: Arc::new(store.with_fsync(true)), directory: Some(directory) })
     }
 
     /// The same, where a directory that does not exist is created.
@@ -107,7 +134,7 @@ impl CopyTarget {
     /// Makes the names of what was written durable, by the directories that it is in. Blocks.
     ///
     /// # Errors
-    /// A directory that cannot be synced.
+    /// A directory that cannot be synced, or is another one than when the place was opened.
     pub fn sync(&self, directories: &BTreeSet<String>) -> io::Result<()> {
         let Some(root) = &self.directory else { return Ok(()) };
         // Each of them may be new, and those above it.
@@ -117,9 +144,9 @@ impl CopyTarget {
         };
         let all: BTreeSet<PathBuf> = directories.iter().flat_map(above).collect();
         for directory in all.iter().rev() {
-            File::open(root.join(directory))?.sync_all()?;
+            File::open(root.path.join(directory))?.sync_all()?;
         }
-        File::open(root)?.sync_all()
+        root.sync()
     }
 }
 
@@ -142,6 +169,22 @@ mod tests {
         let read = source.logs.get(&"main/1.parquet".into()).await.unwrap().bytes().await.unwrap();
         assert_eq!(&*read, b"segment");
         assert!(!directory.path().join("blob").exists());
+    }
+
+    #[test]
+    fn a_directory_in_the_place_of_the_one_that_was_opened_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, away) = (folder.path().join("target"), folder.path().join("away"));
+        let target = CopyTarget::create(path.to_str().unwrap()).unwrap();
+        target.sync(&BTreeSet::new()).unwrap();
+        std::fs::rename(&path, &away).unwrap();
+        target.sync(&BTreeSet::new()).unwrap_err();
+        std::fs::create_dir(&path).unwrap();
+        let error = target.sync(&BTreeSet::new()).unwrap_err().to_string();
+        assert!(error.contains("another directory than before"), "{error}");
+        std::fs::remove_dir(&path).unwrap();
+        std::fs::rename(&away, &path).unwrap();
+        target.sync(&BTreeSet::new()).unwrap();
     }
 
     #[test]

@@ -144,3 +144,44 @@ fn a_target_that_is_away_costs_no_write_and_no_gap_once_it_is_back() {
     assert_eq!(metric(&page(&server), "trestle_backup_gaps_total"), Some(0.0));
     drop(server);
 }
+
+#[test]
+fn any_instant_is_shown_without_a_restore() {
+    let backups = Backups::new();
+    let server = continuous(&backups, "log", &[]);
+    logged(&backups, "log", &["a backup was made"]);
+    fill(&server, backups.folder.path());
+    let before = shown(&server, backups.folder.path());
+    let whole = now();
+    succeeds(&server, &["table", "delete", "orders", "--yes"]);
+    succeeds(&server, &["blob", "rm", "blob://pictures/cat"]);
+    succeeds(&server, &["message", "receive", "jobs"]);
+    let deleted = now();
+    covered(&backups, &deleted);
+    assert_eq!(server.terminate(), Some(0));
+    fs::remove_dir_all(backups.path("data")).unwrap();
+
+    let (target, scratch) = (backups.text("target"), backups.text("scratch"));
+    fs::create_dir(&scratch).unwrap();
+    let at = |instant: &str| {
+        let args = ["--backup", &target, "--backup-to", instant];
+        Server::start(&args, &[("TMPDIR", &scratch)])
+    };
+    let copy = at(&whole);
+    assert_eq!(shown(&copy, backups.folder.path()), before);
+    let rejected = run(&copy, &["table", "create", "later"]);
+    assert!(rejected.errors.contains("a backup, which accepts no writes"), "{rejected:?}");
+    assert_eq!(fs::read_dir(&scratch).unwrap().count(), 1, "its changes are there");
+    assert_eq!(copy.terminate(), Some(0));
+    assert_eq!(fs::read_dir(&scratch).unwrap().count(), 0);
+
+    let copy = at("latest");
+    assert_eq!(run(&copy, &["entity", "query", "orders"]).code, Some(3));
+    assert_eq!(run(&copy, &["blob", "stat", "blob://pictures/cat"]).code, Some(3));
+    drop(copy);
+    let both = ["serve", "--backup", &target, "--backup-to", "latest", "--backup-id", "a"];
+    let refused = Ended::of(bare(&both));
+    assert!(refused.code == Some(2) && refused.errors.contains("--backup-id"), "{refused:?}");
+    let refused = Ended::of(bare(&["serve", "--backup", &target, "--backup-to", "yesterday"]));
+    assert!(refused.code == Some(2) && refused.errors.contains("RFC 3339"), "{refused:?}");
+}

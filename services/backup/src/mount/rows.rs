@@ -74,7 +74,7 @@ fn within<'r>(rows: &'r [Entry], span: &Span) -> &'r [Entry] {
 }
 
 /// Adds rows until a limit is reached. Returns whether it was.
-fn fill<'r>(scan: &mut Scan, rows: impl Iterator<Item = &'r Entry>, limit: ScanLimit) -> bool {
+pub(super) fn fill(scan: &mut Scan, rows: impl Iterator<Item = Entry>, limit: ScanLimit) -> bool {
     let mut bytes: usize = scan.entries.iter().map(|it| it.key.len() + it.value.len()).sum();
     for row in rows {
         if scan.entries.len() >= limit.rows.max(1) || (bytes >= limit.bytes && bytes > 0) {
@@ -82,7 +82,7 @@ fn fill<'r>(scan: &mut Scan, rows: impl Iterator<Item = &'r Entry>, limit: ScanL
             return true;
         }
         bytes += row.key.len() + row.value.len();
-        scan.entries.push(row.clone());
+        scan.entries.push(row);
     }
     false
 }
@@ -113,7 +113,7 @@ impl Snapshot for BackedUpRows {
             };
             let Some(chunk) = chunks.get(index) else { break };
             let rows = self.rows(chunk).await?;
-            let rows = within(&rows, span).iter();
+            let rows = within(&rows, span).iter().cloned();
             let is_full = match span.direction {
                 Direction::Forward => fill(&mut scan, rows, limit),
                 Direction::Backward => fill(&mut scan, rows.rev(), limit),

@@ -4,9 +4,9 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use object_store::{GetOptions, GetRange, ObjectStore as _, ObjectStoreExt as _, path::Path};
 use proptest::prelude::*;
-use trestle_kv::{EngineError, Entry, ScanLimit, Snapshot as _, Span};
+use trestle_kv::{EngineError, Entry, LoggedChange, ScanLimit, Snapshot as _, Span};
 
-use super::{objects::BackedUpObjects, rows::BackedUpRows, *};
+use super::{changed::tests::changed, objects::BackedUpObjects, rows::BackedUpRows, *};
 use crate::{
     ObjectName,
     lists::ChunkRef,
@@ -62,7 +62,7 @@ fn row(number: u8) -> (Bytes, Bytes) {
 }
 
 /// Every entry of a span, by pages of a few.
-async fn pages(rows: &BackedUpRows, mut span: Span, rows_max: usize) -> Vec<Entry> {
+async fn pages(rows: &impl trestle_kv::Snapshot, mut span: Span, rows_max: usize) -> Vec<Entry> {
     let (mut found, limit) = (Vec::new(), ScanLimit { rows: rows_max, bytes: 6 });
     loop {
         let scan = rows.scan(&span, limit).await.unwrap();
@@ -111,6 +111,69 @@ proptest! {
             assert_eq!(pages(&rows, span.clone(), rows_max).await, expected);
             let whole = rows.scan(&span, LIMIT).await.unwrap();
             assert_eq!((whole.entries, whole.more), (expected, false));
+        });
+    }
+}
+
+/// A change of a row, or of a range of them.
+fn change() -> impl Strategy<Value = LoggedChange> {
+    let key = |number| row(number).0;
+    prop_oneof![
+        4 => (0_u8..60, 0_u8..9).prop_map(move |(number, length)| LoggedChange::Put(Entry {
+            key: key(number),
+            value: vec![b'n'; usize::from(length)].into(),
+        })),
+        3 => (0_u8..60).prop_map(move |number| LoggedChange::Delete(key(number))),
+        1 => (2_u8..=4, 0_u8..60, 1_u8..20).prop_map(|(kind, first, length)| {
+            LoggedChange::Discard(Span::new(vec![kind, first], vec![kind, first + length]))
+        }),
+    ]
+}
+
+fn apply(map: &mut BTreeMap<Bytes, Bytes>, change: &LoggedChange) {
+    match change {
+        LoggedChange::Put(row) => drop(map.insert(row.key.clone(), row.value.clone())),
+        LoggedChange::Delete(key) => drop(map.remove(key)),
+        LoggedChange::Discard(span) => map.retain(|key, _| *key < span.start || *key >= span.end),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn changed_rows_are_read_as_from_a_map(
+        numbers in proptest::collection::btree_set(0_u8..60, 0..40),
+        changes in proptest::collection::vec(change(), 0..25),
+        start in (2_u8..6, 0_u8..70),
+        end in (2_u8..6, 0_u8..70),
+        rows_max in 1_usize..5,
+    ) {
+        let mut map: BTreeMap<Bytes, Bytes> = numbers.into_iter().map(row).collect();
+        let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
+        runtime.block_on(async {
+            let place = Place::new().await;
+            let base = place.rows(&map).await;
+            changes.iter().for_each(|change| apply(&mut map, change));
+            let keyspace = |name, kinds| trestle_kv::Keyspace { name, kinds, domain: trestle_kv::key_domain };
+            let keyspaces = [keyspace("first", 1..=1), keyspace("second", 2..=9)];
+            let rows = changed(base, changes, &keyspaces).await;
+            for number in 0..60 {
+                let (key, _) = row(number);
+                assert_eq!(rows.get(&key).await.unwrap(), map.get(&key).cloned());
+            }
+            let [start, end] = [start, end].map(|(kind, number)| Bytes::from(vec![kind, number]));
+            let span = Span::new(start.clone(), end.clone());
+            if !span.is_empty() {
+                let mut expected: Vec<Entry> = map
+                    .range(start..end)
+                    .map(|(key, value)| Entry { key: key.clone(), value: value.clone() })
+                    .collect();
+                assert_eq!(pages(&rows, span.clone(), rows_max).await, expected);
+                let whole = rows.scan(&span, LIMIT).await.unwrap();
+                assert_eq!((&whole.entries, whole.more), (&expected, false));
+                expected.reverse();
+                assert_eq!(pages(&rows, span.backward(), rows_max).await, expected);
+            }
         });
     }
 }

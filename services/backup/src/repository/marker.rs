@@ -44,6 +44,15 @@ impl Repository {
         }
     }
 
+    /// Whether a place is marked as one of backups.
+    ///
+    /// # Errors
+    /// One that cannot be read, or whose mark is another.
+    pub(crate) async fn is_marked(text: &str) -> Result<bool, CliError> {
+        let target = CopyTarget::open(text).map_err(|error| unusable(text, &error))?;
+        Ok(Self::of(target, text, None).marker().await?.is_some())
+    }
+
     /// A place for the backups of this store, which is made where it is not there.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! `backup restore --to`.
 
-use std::collections::HashMap;
+use std::convert::identity;
 
 use serde_json::json;
 use trestle_command::{
@@ -9,16 +9,16 @@ use trestle_command::{
 };
 use trestle_objects::ObjectsUrl;
 
-use super::{Restore, begin, cannot_write, end, finish, named::InstantContents, replay::replay};
+use super::{Restore, begin, cannot_write, end, finish, named::InstantContents};
 use crate::{
-    DataDirectory, ObjectName,
+    DataDirectory,
     args::RestoreInstant,
-    coverage::{Coverage, NotRestorable, RestorePlan},
-    create::{broken, with_damage},
-    lists::ObjectRef,
-    manifest::{BackupManifest, time_text},
+    coverage::RestorePlan,
+    create::with_damage,
+    instants::{Instants, base_objects},
+    manifest::time_text,
+    replay::replay,
     repository::Repository,
-    verify,
 };
 
 /// Objects that are named to people.
@@ -31,11 +31,9 @@ pub(super) async fn run(
     (to, url): (RestoreInstant, Option<&ObjectsUrl>),
     out: &mut Output,
 ) -> Result<(), CliError> {
-    // In front of the manifests: a backup that is made meanwhile may need later windows.
-    let coverage = Coverage::new(repository.windows().await?);
-    let bases = bases(repository, out).await?;
-    let plan = plan(&coverage, &bases, to)
-        .map_err(|error| CliError::Usage(format!("{error}: target=`{}`", repository.text)))?;
+    let instants = Instants::read(repository).await?;
+    instants.notes.iter().for_each(|note| out.note(note));
+    let plan = instants.plan(to)?;
     repository.use_backup(plan.base, &store.rules.keyspaces)?;
     let _lock = begin(&store.path, store.rules.engine_dir)?;
     let bar = out.progress(None, 0);
@@ -45,7 +43,7 @@ pub(super) async fn run(
     let objects = base_objects(repository, plan.base).await?;
     let writer = job.filled().await?;
     bar.set_message("changes");
-    let (writer, mut replayed) = replay(repository, &plan, &store.rules, writer).await?;
+    let (writer, mut replayed) = replay(repository, &plan, &store.rules, (writer, identity)).await?;
     let mut known = objects;
     known.extend(std::mem::take(&mut replayed.objects));
     bar.set_message("objects");
@@ -54,55 +52,10 @@ pub(super) async fn run(
     finish(writer, job.instant()?.max(plan.to).max(replayed.newest)).await?;
     end(store).map_err(cannot_write(&store.path))?;
     bar.finish_and_clear();
-    if let Some(bad) = &replayed.unread {
-        out.note(&format!(
-            "changes that were in progress at the instant are left out, their window cannot be read: {bad}"
-        ));
+    if let Some(note) = replayed.left_out() {
+        out.note(&note);
     }
     report(&plan, store, &named, out)
-}
-
-/// Every backup whose manifest can be read.
-async fn bases(repository: &Repository, out: &Output) -> Result<Vec<BackupManifest>, CliError> {
-    let mut bases = Vec::new();
-    for id in repository.backups().await? {
-        match repository.manifest(&id).await {
-            Ok(manifest) => bases.push(manifest),
-            Err(reason) => out.note(&format!("a backup is not used: id=`{id}`: {reason}")),
-        }
-    }
-    Ok(bases)
-}
-
-fn plan<'a>(
-    coverage: &'a Coverage,
-    bases: &'a [BackupManifest],
-    to: RestoreInstant,
-) -> Result<RestorePlan<'a>, NotRestorable> {
-    let to = match to {
-        RestoreInstant::At(to) => to,
-        RestoreInstant::Latest => {
-            let ranges = coverage.ranges(bases);
-            ranges.last().ok_or(NotRestorable::NoRange)?.until
-        }
-    };
-    coverage.plan(bases, to)
-}
-
-/// The objects of a backup by their names.
-async fn base_objects(
-    repository: &Repository,
-    manifest: &BackupManifest,
-) -> Result<HashMap<ObjectName, ObjectRef>, CliError> {
-    let listed: Vec<ObjectRef> = verify::entries(repository, &manifest.objects.lists).await?;
-    let mut objects = HashMap::with_capacity(listed.len());
-    for object in listed {
-        let name = object.name().ok_or_else(|| {
-            broken(&std::io::Error::other("an object of the backup has no known area"))
-        })?;
-        objects.insert(name, object);
-    }
-    Ok(objects)
 }
 
 fn report(
@@ -138,24 +91,4 @@ fn report(
     }
     out.note(&format!("what rows name and is lacking: {}", counted(named.damaged, "object")));
     Err(CliError::Rejected)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{
-        manifest::tests::manifest,
-        window::tests::{name, ticks},
-    };
-
-    #[test]
-    fn latest_is_the_end_of_the_newest_range() {
-        let coverage = Coverage::new(vec![name("a", 0, [5, 9, 12])]);
-        let bases = [BackupManifest { at: 7, newest: Some(6), ..manifest("a") }];
-        let found = plan(&coverage, &bases, RestoreInstant::Latest).unwrap();
-        assert_eq!(found.to, ticks(12));
-        let empty = Coverage::default();
-        let none = plan(&empty, &bases, RestoreInstant::Latest);
-        assert_eq!(none, Err(NotRestorable::NoRange));
-    }
 }

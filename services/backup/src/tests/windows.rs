@@ -106,6 +106,8 @@ impl Followed {
         let _ = fs::remove_dir_all(self.world.path("failed"));
         let error = self.restore(to, "failed").await.unwrap_err().to_string();
         let data = self.world.path("failed");
+        let shown = self.world.try_mount(["--backup-to", to]).await.err().unwrap().to_string();
+        assert_eq!(shown, error);
         let is_open = Path::new(&data).exists() && !Path::new(&data).join(RESTORING).exists();
         assert!(!is_open, "{error}");
         error
@@ -130,7 +132,10 @@ async fn every_instant_after_a_backup_is_restored_as_it_was() {
         for (index, (at, made)) in store.made.iter().enumerate() {
             let copy = format!("copy-{index}");
             store.restore(&time_text(*at), &copy).await.unwrap();
-            store.world.check_restored(made, &copy).await;
+            let rows = store.world.check_restored(made, &copy).await;
+            let shown = store.world.try_mount(["--backup-to", &time_text(*at)]).await.unwrap();
+            assert_eq!((shown.instant.as_str(), shown.engine.now()), (&*time_text(*at), *at));
+            store.world.check_shown(&shown, made, &rows).await;
         }
         store.restore("latest", "latest").await.unwrap();
         store.world.check_restored(&store.made.last().unwrap().1, "latest").await;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use futures::{StreamExt as _, stream};
 use tokio::sync::mpsc;
 use trestle_command::errors::CliError;
-use trestle_kv::{Entry, LoggedChange, StoreWriter, Ticks};
+use trestle_kv::{Entry, FillError, LoggedChange, Span, StoreWriter, Ticks};
 
 use crate::{
     ObjectName, StoreRules,
@@ -23,38 +23,51 @@ const AHEAD: usize = 2;
 
 /// What was read of windows.
 #[derive(Debug)]
-pub(super) struct Replayed {
+pub(crate) struct Replayed {
     /// The newest version that was applied.
-    pub(super) newest: Ticks,
+    pub(crate) newest: Ticks,
     /// The objects that they name.
-    pub(super) objects: HashMap<ObjectName, ObjectRef>,
+    pub(crate) objects: HashMap<ObjectName, ObjectRef>,
+    /// The spans whose rows were discarded.
+    pub(crate) discarded: Vec<Span>,
     /// A window that cannot be read and is not needed for what was acknowledged by the instant.
-    pub(super) unread: Option<BadPart>,
+    unread: Option<BadPart>,
 }
 
-/// Applies the windows of a plan to the rows of its backup.
+impl Replayed {
+    /// What was left out, in words.
+    pub(crate) fn left_out(&self) -> Option<String> {
+        self.unread.as_ref().map(|bad| {
+            format!(
+                "changes that were in progress at the instant are left out, their window cannot be read: {bad}"
+            )
+        })
+    }
+}
+
+/// Applies the windows of a plan to a store, each change in the form that `form` gives it.
 ///
 /// # Errors
 /// A window that is needed and cannot be used, which is named with the last instant before it.
-pub(super) async fn replay(
+pub(crate) async fn replay(
     repository: &Repository,
     plan: &RestorePlan<'_>,
     rules: &StoreRules,
-    mut writer: StoreWriter,
+    (mut writer, form): (StoreWriter, fn(LoggedChange) -> LoggedChange),
 ) -> Result<(StoreWriter, Replayed), CliError> {
     let (sender, mut received) = mpsc::channel::<Vec<LoggedChange>>(AHEAD);
     let applied = tokio::task::spawn_blocking(move || {
         while let Some(changes) = received.blocking_recv() {
-            writer.apply(changes)?;
+            writer.apply(changes.into_iter().map(form))?;
         }
-        Ok::<_, trestle_kv::FillError>(writer)
+        Ok::<_, FillError>(writer)
     });
     let read = send(repository, plan, rules, &sender).await;
     drop(sender);
     let applied = applied.await.map_err(|error| broken(&error))?;
     // The error of the writer comes second: the reader ends where it does.
     let replayed = read?;
-    let writer = applied.map_err(super::RestoreError::Fill)?;
+    let writer = applied.map_err(|error| not_restored(&error))?;
     Ok((writer, replayed))
 }
 
@@ -65,7 +78,12 @@ async fn send(
     sender: &mpsc::Sender<Vec<LoggedChange>>,
 ) -> Result<Replayed, CliError> {
     let mut selection = GroupSelection::new(plan);
-    let mut replayed = Replayed { newest: plan.newest, objects: HashMap::new(), unread: None };
+    let mut replayed = Replayed {
+        newest: plan.newest,
+        objects: HashMap::new(),
+        discarded: Vec::new(),
+        unread: None,
+    };
     let names = plan.windows.iter().chain(plan.later).cloned();
     let read = stream::iter(names).map(|name| async move {
         let read = verify::window(repository, &name).await;
@@ -85,6 +103,10 @@ async fn send(
             Ok((changes, objects)) => {
                 let named = objects.into_iter().filter_map(|object| Some((object.name()?, object)));
                 replayed.objects.extend(named);
+                replayed.discarded.extend(changes.iter().filter_map(|change| match change {
+                    LoggedChange::Discard(span) => Some(span.clone()),
+                    _ => None,
+                }));
                 if sender.send(changes).await.is_err() {
                     break;
                 }
@@ -101,6 +123,11 @@ async fn send(
     }
     replayed.newest = replayed.newest.max(selection.last);
     Ok(replayed)
+}
+
+/// The error of what was read and cannot be stored.
+pub(crate) fn not_restored(error: &dyn std::error::Error) -> CliError {
+    CliError::Source { text: format!("the backup cannot be restored: {error}"), busy: false }
 }
 
 /// The error of a window that is needed.
@@ -231,7 +258,7 @@ mod tests {
 
     #[test]
     fn of_the_newest_version_of_the_backup_what_was_discarded_is_selected() {
-        let discard = LoggedChange::Discard(trestle_kv::Span::new("a", "b"));
+        let discard = LoggedChange::Discard(Span::new("a", "b"));
         let of_both = WindowGroup { changes: vec![discard.into()], ..group(5, false) };
         let found = selection(5, 8, 9).select(vec![group(5, false), of_both.clone()]).unwrap();
         let changes: Vec<_> = found.into_iter().flat_map(|group| group.changes).collect();

@@ -1,0 +1,102 @@
+//! The instants at a target that can be restored, read for one of them.
+
+use std::collections::HashMap;
+
+use trestle_command::errors::CliError;
+
+use crate::{
+    ObjectName,
+    args::RestoreInstant,
+    coverage::{Coverage, NotRestorable, RestorePlan},
+    create::broken,
+    lists::ObjectRef,
+    manifest::BackupManifest,
+    repository::Repository,
+    verify,
+};
+
+/// What leads to instants.
+pub(crate) struct Instants {
+    coverage: Coverage,
+    /// Every backup whose manifest can be read.
+    bases: Vec<BackupManifest>,
+    /// The target, for people.
+    target: String,
+    /// Why the other backups are not used, in words.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Instants {
+    /// Reads the names of windows and the manifests at a target.
+    ///
+    /// # Errors
+    /// A target that cannot be read.
+    pub(crate) async fn read(repository: &Repository) -> Result<Self, CliError> {
+        // In front of the manifests: a backup that is made meanwhile may need later windows.
+        let coverage = Coverage::new(repository.windows().await?);
+        let (mut bases, mut notes) = (Vec::new(), Vec::new());
+        for id in repository.backups().await? {
+            match repository.manifest(&id).await {
+                Ok(manifest) => bases.push(manifest),
+                Err(reason) => notes.push(format!("a backup is not used: id=`{id}`: {reason}")),
+            }
+        }
+        Ok(Self { coverage, bases, target: repository.text.clone(), notes })
+    }
+
+    /// How to restore one of them.
+    ///
+    /// # Errors
+    /// Every kind of [`NotRestorable`], with the target.
+    pub(crate) fn plan(&self, to: RestoreInstant) -> Result<RestorePlan<'_>, CliError> {
+        let to = match to {
+            RestoreInstant::At(to) => Ok(to),
+            RestoreInstant::Latest => {
+                let ranges = self.coverage.ranges(&self.bases);
+                ranges.last().map(|range| range.until).ok_or(NotRestorable::NoRange)
+            }
+        };
+        let plan = to.and_then(|to| self.coverage.plan(&self.bases, to));
+        plan.map_err(|error| CliError::Usage(format!("{error}: target=`{}`", self.target)))
+    }
+}
+
+/// The objects of a backup by their names.
+///
+/// # Errors
+/// A list that cannot be read, or has an object of no known area.
+pub(crate) async fn base_objects(
+    repository: &Repository,
+    manifest: &BackupManifest,
+) -> Result<HashMap<ObjectName, ObjectRef>, CliError> {
+    let listed: Vec<ObjectRef> = verify::entries(repository, &manifest.objects.lists).await?;
+    let mut objects = HashMap::with_capacity(listed.len());
+    for object in listed {
+        let name = object.name().ok_or_else(|| {
+            broken(&std::io::Error::other("an object of the backup has no known area"))
+        })?;
+        objects.insert(name, object);
+    }
+    Ok(objects)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        manifest::tests::manifest,
+        window::tests::{name, ticks},
+    };
+
+    #[test]
+    fn latest_is_the_end_of_the_newest_range() {
+        let bases = vec![BackupManifest { at: 7, newest: Some(6), ..manifest("a") }];
+        let coverage = Coverage::new(vec![name("a", 0, [5, 9, 12])]);
+        let (target, notes) = ("./there".to_owned(), Vec::new());
+        let mut instants = Instants { coverage, bases, target, notes };
+        assert_eq!(instants.plan(RestoreInstant::Latest).unwrap().to, ticks(12));
+        instants.coverage = Coverage::default();
+        let error = instants.plan(RestoreInstant::Latest).unwrap_err().to_string();
+        assert_eq!(error, format!("{}: target=`./there`", NotRestorable::NoRange));
+    }
+}
