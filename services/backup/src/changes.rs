@@ -29,6 +29,8 @@ const LINE: &str = "LINE";
 const SEEN: &str = "SEEN";
 const LOCK: &str = "LOCK";
 const BASED: &str = "BASED";
+/// Earlier lines that are remembered.
+const LINES_MAX: usize = 16;
 /// More than any of the files has.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
@@ -50,8 +52,15 @@ pub struct ChangesEnd {
 pub struct ShippedChanges {
     /// The id of the line.
     pub line: String,
-    /// The line before it.
-    pub previous: Option<String>,
+    /// The lines of this data directory before it, the last ones.
+    #[serde(default)]
+    pub earlier: Vec<String>,
+    /// The number of the command that writes it.
+    #[serde(default)]
+    pub run: u64,
+    /// By which name a command was about to take the next number: whether it has it is shown by the target.
+    #[serde(default)]
+    pub claim: Option<String>,
     /// The epoch of [`ChangesEnd`] that it is of.
     pub epoch: u64,
     /// Where the next window begins.
@@ -128,6 +137,12 @@ impl ChangesEnd {
 }
 
 impl ShippedChanges {
+    /// The lines before the one that follows it.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let first = (self.earlier.len() + 1).saturating_sub(LINES_MAX);
+        self.earlier.iter().skip(first).chain([&self.line]).cloned().collect()
+    }
+
     /// What a command wrote last; none where there is nothing that can be read.
     #[must_use]
     pub fn read(data_dir: &Path) -> Option<Self> {
@@ -240,8 +255,8 @@ mod tests {
 
     fn shipped(seq: u64) -> ShippedChanges {
         let next = NextWindow { seq, position: "3:4:05".to_owned(), skip: 0, newest: 7, at: 8 };
-        let (line, previous) = ("a".to_owned(), None);
-        ShippedChanges { line, previous, epoch: 0, next, writing: None }
+        let (line, earlier) = ("a".to_owned(), Vec::new());
+        ShippedChanges { line, earlier, run: 0, claim: None, epoch: 0, next, writing: None }
     }
 
     #[test]
@@ -264,6 +279,16 @@ mod tests {
         assert_eq!(based_line(path), None);
         note_based_line(path, "a").unwrap();
         assert_eq!(based_line(path).as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn the_last_lines_are_remembered() {
+        let mut shipped = shipped(1);
+        for number in 0..40 {
+            (shipped.earlier, shipped.line) = (shipped.lines(), number.to_string());
+        }
+        let expected: Vec<_> = (24..40).map(|number| number.to_string()).collect();
+        assert_eq!(shipped.lines(), expected);
     }
 
     #[test]

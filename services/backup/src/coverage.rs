@@ -23,6 +23,8 @@ pub(crate) struct Coverage {
     /// Runs of windows that follow each other: of one line, with consecutive numbers, and each from the version that
     /// the one before ends with. None is empty.
     runs: Vec<Vec<WindowName>>,
+    /// Windows that share their line and number with another one.
+    ambiguous: Vec<WindowName>,
 }
 
 /// The windows that lead from a backup to later instants.
@@ -79,10 +81,11 @@ impl Coverage {
     /// is used, and nothing before them leads to anything after them.
     pub(crate) fn new(mut names: Vec<WindowName>) -> Self {
         names.sort_unstable();
-        let mut runs: Vec<Vec<WindowName>> = Vec::new();
+        let (mut runs, mut ambiguous): (Vec<Vec<WindowName>>, _) = (Vec::new(), Vec::new());
         for same in names.chunk_by(|a, b| (&a.line, a.seq) == (&b.line, b.seq)) {
             let [window] = same else {
                 runs.push(Vec::new());
+                ambiguous.extend_from_slice(same);
                 continue;
             };
             let follows = |before: &WindowName| {
@@ -96,7 +99,7 @@ impl Coverage {
             }
         }
         runs.retain(|run| !run.is_empty());
-        Self { runs }
+        Self { runs, ambiguous }
     }
 
     /// The run that leads furthest from a backup, if one does.
@@ -105,7 +108,7 @@ impl Coverage {
         if newest > at {
             return None;
         }
-        let windows = self.runs.iter().filter_map(|run| run.get(start(run, newest)?..));
+        let windows = self.runs_of(base).filter_map(|run| run.get(start(run, newest)?..));
         let runs = windows.filter_map(|windows| {
             let until = windows.iter().map(|window| window.at).max()?;
             Some(CoveringRun { windows, until })
@@ -115,17 +118,47 @@ impl Coverage {
 
     /// The windows that any of these backups needs, of every line that leads on from it.
     pub(crate) fn needed(&self, bases: &[BackupManifest]) -> impl Iterator<Item = &WindowName> {
-        let newest: Vec<_> = bases.iter().filter_map(|it| it.newest.and_then(Ticks::new)).collect();
         let first = move |run: &Vec<WindowName>| {
-            newest.iter().filter_map(|newest| start(run, *newest)).min()
+            let bases = bases.iter().filter(|base| is_of(run, base));
+            let newest = bases.filter_map(|it| it.newest.and_then(Ticks::new));
+            newest.filter_map(|newest| start(run, newest)).min()
         };
         self.runs.iter().filter_map(move |run| run.get(first(run)?..)).flatten()
     }
 
-    /// The first window of a line behind a gap after another one of it, if there is one.
-    pub(crate) fn behind_gap(&self, last: &WindowName) -> Option<&WindowName> {
-        let firsts = self.runs.iter().filter_map(|run| run.first());
-        firsts.filter(|first| first.line == last.line && first.seq > last.seq).min()
+    /// The runs of the line that a backup is in.
+    fn runs_of(&self, base: &BackupManifest) -> impl Iterator<Item = &Vec<WindowName>> {
+        self.runs.iter().filter(|run| is_of(run, base))
+    }
+
+    /// The first window of the line of a backup that nothing leads to from there, though it is later: windows between
+    /// the two are missing, or ambiguous.
+    pub(crate) fn behind_gap(&self, base: &BackupManifest) -> Option<&WindowName> {
+        let until = self.run_after(base).map_or(base.at, |run| run.until.get());
+        let is_of_line = |window: &&WindowName| base.line.as_ref() == Some(&window.line);
+        let later = self.windows().filter(is_of_line).filter(|window| window.at.get() > until);
+        later.min_by_key(|window| window.seq)
+    }
+
+    /// Whether windows lead from a backup, or from the beginning of their line without one, to this number of a line.
+    pub(crate) fn leads_to(&self, base: Option<&BackupManifest>, last: (&str, u64)) -> bool {
+        let ends = |run: &&Vec<WindowName>| {
+            run.last().is_some_and(|window| (window.line.as_str(), window.seq) == last)
+        };
+        let newest = |base: &BackupManifest| base.newest.and_then(Ticks::new);
+        self.runs.iter().filter(ends).any(|run| match base {
+            None => run.first().is_some_and(|first| first.seq == 0),
+            Some(base) => newest(base).is_some_and(|newest| start(run, newest).is_some()),
+        })
+    }
+
+    /// The last instant that any window has.
+    pub(crate) fn last(&self) -> Option<Ticks> {
+        self.windows().map(|window| window.at).max()
+    }
+
+    fn windows(&self) -> impl Iterator<Item = &WindowName> {
+        self.runs.iter().flatten().chain(&self.ambiguous)
     }
 
     /// The last instant that a backup and the windows after it can be restored to, by RFC 3339.
@@ -189,6 +222,11 @@ impl Coverage {
         let shown: Vec<_> = ranges.get(shown).unwrap_or_default().iter().map(text).collect();
         NotRestorable::Outside { to: time_text(to), ranges: shown.join(", ") }
     }
+}
+
+/// Whether a backup is in the line of a run.
+fn is_of(run: &[WindowName], base: &BackupManifest) -> bool {
+    run.first().is_some_and(|first| base.line.as_ref() == Some(&first.line))
 }
 
 /// The first window of a run that has anything after a version; none if the run does not lead on from there.

@@ -23,6 +23,7 @@ use trestle_objects::SourceObjects;
 use crate::{
     DataDirectory, ObjectName, RESTORING, StoreRules,
     args::{CreateArgs, SourceArgs},
+    changes::ShippedChanges,
     known_targets::KnownTargets,
     lists::{ChunkRef, CutList, Damage, Listed, Lister},
     manifest::{self, BackupManifest, FoundDamage, KeyspaceRows, ListRef, SentParts},
@@ -305,6 +306,7 @@ impl Job<'_> {
             store_id: self.answer.store_id.clone(),
             at: self.answer.at,
             newest: self.answer.newest,
+            line: ShippedChanges::read(&self.store.path).map(|shipped| shipped.line),
             instant: self.answer.instant(),
             completed: manifest::time_text(SystemClock.now()),
             version: env!("CARGO_PKG_VERSION").to_owned(),

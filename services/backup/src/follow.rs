@@ -4,6 +4,7 @@
 //! writes what it read as windows. What is at the target is noted before and after each window, so that a command that
 //! was killed goes on where it was: a line of windows has every change once.
 
+mod claim;
 mod line;
 mod sender;
 #[cfg(test)]
@@ -16,11 +17,11 @@ use tokio::time::Instant;
 use trestle_command::{errors::CliError, output::Output};
 use trestle_kv::{ChangeGroup, ChangeLogError, ChangeReader, LogPosition, Ticks};
 
-use self::{line::OpenLine, sender::WindowSender};
+use self::{claim::claim, line::OpenLine, sender::WindowSender};
 use crate::{
     StoreRules,
     args::SourceArgs,
-    changes::{ChangesEnd, ChangesFolder, NextWindow},
+    changes::{ChangesEnd, ChangesFolder, NextWindow, ShippedChanges},
     create::{self, broken},
     manifest::time_text,
     window::{WindowCutter, WindowGroup},
@@ -34,6 +35,8 @@ const GATHERS_FOR: Duration = Duration::from_secs(1);
 const IDLE_EVERY: Duration = Duration::from_secs(60);
 /// Most groups that are read before they are sent: each has up to a megabyte, or one change.
 const READ_MAX: usize = 4;
+/// How often it looks whether the target has all that was sent.
+const CHECKS_EVERY: Duration = Duration::from_secs(15 * 60);
 /// How long the command of a server that was killed may need to end: it may be sending.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 /// How long a server may need to note its first end.
@@ -67,6 +70,9 @@ enum LineEnd {
     /// The server needed their space.
     #[error("the server gave up journals that were not sent, since they grew too large")]
     GivenUp,
+    /// The target was changed by others.
+    #[error("windows that were sent are missing at the target, or are there twice")]
+    Missing,
 }
 
 /// Reads changes, and sends them.
@@ -83,6 +89,8 @@ struct ChangeFollower {
     gathers_since: Option<Instant>,
     /// When the last window was written.
     written: Instant,
+    /// When the windows of the line were looked at.
+    checked: Instant,
 }
 
 impl ChangeFollower {
@@ -94,7 +102,11 @@ impl ChangeFollower {
     ) -> Result<Self, CliError> {
         let end = first_end(&folder).await?;
         let shipped = folder.shipped();
-        let previous = shipped.as_ref().map(|shipped| shipped.line.clone());
+        let earlier = shipped.as_ref().map_or_else(Vec::new, ShippedChanges::lines);
+        let shipped = match shipped {
+            Some(shipped) => claim(shipped, &folder, &sender).await?,
+            None => None,
+        };
         sender.check_alone(shipped.as_ref()).await?;
         let opened = match shipped {
             Some(shipped) if shipped.epoch == end.epoch => {
@@ -107,18 +119,20 @@ impl ChangeFollower {
         };
         let (reader, line) = match opened {
             Some(opened) => opened,
-            None => new_line(&folder, &mut sender, (&end, previous), out).await?,
+            None => new_line(&folder, &mut sender, (&end, earlier), out).await?,
         };
         let read = line.next().clone();
-        let (cutter, written) = (WindowCutter::default(), Instant::now());
+        let (cutter, now) = (WindowCutter::default(), Instant::now());
         let (reader, gathers_since) = (Some(reader), None);
-        Ok(Self { folder, sender, line, reader, cutter, read, gathers_since, written })
+        let (written, checked) = (now, now);
+        Ok(Self { folder, sender, line, reader, cutter, read, gathers_since, written, checked })
     }
 
     /// Sends what was committed since the last step.
     async fn step(&mut self, out: &mut Output) -> Result<(), CliError> {
         let Some(end) = self.folder.end() else { return Ok(()) };
         let read = match self.line.epoch() == end.epoch {
+            true if !self.is_whole().await? => Err(LineEnd::Missing),
             true => self.read_to(&end).await?,
             false => Err(LineEnd::GivenUp),
         };
@@ -128,7 +142,7 @@ impl ChangeFollower {
                 let (line, until) = (self.line.id().to_owned(), time(self.line.next().at));
                 let record = json!({ "line": line, "ended": until, "reason": reason.to_string() });
                 report(&format!("line {line} ends at {until}: {reason}"), &record, out)?;
-                let from = (&end, Some(line));
+                let from = (&end, self.line.shipped().lines());
                 let begun = new_line(&self.folder, &mut self.sender, from, out).await?;
                 (self.reader, self.line) = (Some(begun.0), begun.1);
                 self.cutter = WindowCutter::default();
@@ -140,6 +154,15 @@ impl ChangeFollower {
             report(&format!("an object was not copied: {object}: {reason}"), &record, out)?;
         }
         Ok(())
+    }
+
+    /// Whether the target has what was sent, as far as that was looked at.
+    async fn is_whole(&mut self) -> Result<bool, CliError> {
+        if self.checked.elapsed() < CHECKS_EVERY {
+            return Ok(true);
+        }
+        self.checked = Instant::now();
+        self.sender.is_whole(self.line.id(), self.line.next().seq).await
     }
 
     async fn read_to(&mut self, end: &ChangesEnd) -> Result<Result<(), LineEnd>, CliError> {
@@ -279,10 +302,10 @@ async fn open(folder: &ChangesFolder, next: &NextWindow) -> Result<Option<Change
 async fn new_line(
     folder: &ChangesFolder,
     sender: &mut WindowSender,
-    (end, previous): (&ChangesEnd, Option<String>),
+    (end, earlier): (&ChangesEnd, Vec<String>),
     out: &mut Output,
 ) -> Result<(ChangeReader, OpenLine), CliError> {
-    let line = OpenLine::begun(create::new_id(), previous, end);
+    let line = OpenLine::begun(create::new_id(), earlier, end);
     let reader = open(folder, line.next()).await?;
     let reader = reader.ok_or_else(|| broken(&LineEnd::Rotated))?;
     let line = line.announced(folder, sender).await?;

@@ -10,7 +10,7 @@ use crate::{
     coverage::{Coverage, NotRestorable, RestorePlan},
     create::broken,
     lists::ObjectRef,
-    manifest::BackupManifest,
+    manifest::{BackupManifest, time_text},
     repository::Repository,
     verify,
 };
@@ -61,6 +61,18 @@ impl Instants {
     }
 }
 
+impl Instants {
+    /// That there are changes after the last instant that can be restored, in words, if that is the one of a plan.
+    pub(crate) fn later(&self, to: RestoreInstant, plan: &RestorePlan<'_>) -> Option<String> {
+        let is_latest = to == RestoreInstant::Latest;
+        let last = self.coverage.last().filter(|last| is_latest && *last > plan.to)?;
+        let last = time_text(last);
+        Some(format!(
+            "the target has changes up to {last} that nothing leads to, see `trestle backup verify`"
+        ))
+    }
+}
+
 /// The objects of a backup by their names.
 ///
 /// # Errors
@@ -90,11 +102,23 @@ mod tests {
 
     #[test]
     fn latest_is_the_end_of_the_newest_range() {
-        let bases = vec![BackupManifest { at: 7, newest: Some(6), ..manifest("a") }];
+        let bases = vec![BackupManifest {
+            at: 7,
+            newest: Some(6),
+            line: Some("a".to_owned()),
+            ..manifest("b")
+        }];
         let coverage = Coverage::new(vec![name("a", 0, [5, 9, 12])]);
         let (target, notes) = ("./there".to_owned(), Vec::new());
         let mut instants = Instants { coverage, bases, target, notes };
-        assert_eq!(instants.plan(RestoreInstant::Latest).unwrap().to, ticks(12));
+        let plan = instants.plan(RestoreInstant::Latest).unwrap();
+        assert_eq!((plan.to, instants.later(RestoreInstant::Latest, &plan)), (ticks(12), None));
+        let windows = [name("a", 0, [5, 9, 12]), name("a", 2, [9, 20, 22])];
+        instants.coverage = Coverage::new(windows.into());
+        let plan = instants.plan(RestoreInstant::Latest).unwrap();
+        let later = instants.later(RestoreInstant::Latest, &plan).unwrap();
+        assert!(plan.to == ticks(12) && later.contains(&time_text(ticks(22))), "{later}");
+        assert_eq!(instants.later(RestoreInstant::At(ticks(12)), &plan), None);
         instants.coverage = Coverage::default();
         let error = instants.plan(RestoreInstant::Latest).unwrap_err().to_string();
         assert_eq!(error, format!("{}: target=`./there`", NotRestorable::NoRange));

@@ -26,6 +26,10 @@ pub(crate) struct BackupManifest {
     /// versions, which no changes can follow.
     #[serde(default)]
     pub(crate) newest: Option<u64>,
+    /// The line of windows that the data directory had then. Only its windows follow: those of another one may be
+    /// of a copy that went another way. Absent where there was none.
+    #[serde(default)]
+    pub(crate) line: Option<String>,
     /// The instant for people, by RFC 3339.
     pub(crate) instant: String,
     /// When it was complete.
@@ -185,6 +189,7 @@ pub(crate) mod tests {
             store_id: "a".to_owned(),
             at: 7,
             newest: None,
+            line: None,
             instant: String::new(),
             completed: String::new(),
             version: String::new(),

@@ -74,13 +74,26 @@ impl MountArgs {
     pub async fn open(&self, rules: StoreRules) -> Result<Option<MountedBackup>, CliError> {
         let Some(target) = self.target.as_deref() else { return Ok(None) };
         let keys = Identities::read_if_named(self.decrypt.clone()).await?;
-        let repository = Arc::new(Repository::open(target, keys).await?);
-        if let Some(to) = self.to {
-            return mount_instant(repository, to, rules).await.map(Some);
-        }
-        let manifest = repository.open_backup(self.id.as_deref(), &rules.keyspaces).await?;
-        mount(repository, &manifest, rules).await.map(Some)
+        open(target, (self.id.as_deref(), self.to), keys, rules).await.map(Some)
     }
+}
+
+/// Opens a backup: the one of an id or the newest, or the newest before an instant with the changes up to it.
+///
+/// # Errors
+/// One that cannot be read.
+pub(crate) async fn open(
+    target: &str,
+    (id, to): (Option<&str>, Option<RestoreInstant>),
+    keys: Option<Identities>,
+    rules: StoreRules,
+) -> Result<MountedBackup, CliError> {
+    let repository = Arc::new(Repository::open(target, keys).await?);
+    if let Some(to) = to {
+        return mount_instant(repository, to, rules).await;
+    }
+    let manifest = repository.open_backup(id, &rules.keyspaces).await?;
+    mount(repository, &manifest, rules).await
 }
 
 async fn mount(
@@ -127,7 +140,13 @@ async fn mount_instant(
         objects,
         id: plan.base.id.clone(),
         instant: time_text(plan.to),
-        notes: instants.notes.iter().cloned().chain(left_out).collect(),
+        notes: instants
+            .notes
+            .iter()
+            .cloned()
+            .chain(instants.later(to, &plan))
+            .chain(left_out)
+            .collect(),
     })
 }
 

@@ -1,6 +1,7 @@
 //! Continuous backups: any instant is restored.
 
 mod followed;
+mod lost;
 mod windows;
 
 use std::time::{Duration, SystemTime};

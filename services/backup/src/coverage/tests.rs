@@ -4,9 +4,13 @@ use crate::{
     window::tests::{name, ticks},
 };
 
-/// A backup of an instant with a newest version.
+/// A backup in line `a` of an instant, with a newest version.
 fn base(id: &str, newest: u64, at: u64) -> BackupManifest {
-    BackupManifest { at, newest: Some(newest), ..manifest(id) }
+    base_of("a", id, newest, at)
+}
+
+fn base_of(line: &str, id: &str, newest: u64, at: u64) -> BackupManifest {
+    BackupManifest { at, newest: Some(newest), line: Some(line.to_owned()), ..manifest(id) }
 }
 
 /// Windows of a line from a number on; each begins where the one before ends.
@@ -80,16 +84,21 @@ fn two_windows_of_one_number_are_not_used_and_end_the_run() {
 }
 
 #[test]
-fn of_lines_that_cover_a_backup_the_one_that_leads_furthest_counts() {
+fn only_windows_of_the_line_of_a_backup_lead_on_from_it() {
     let lines = [
         line("a", 0, 5, &[[10, 11]]),
         line("b", 0, 6, &[[9, 10], [20, 21]]),
         line("c", 0, 7, &[[8, 9]]),
     ];
     let found = Coverage::new(lines.concat());
-    let run = found.run_after(&base("a", 8, 9)).unwrap();
+    let run = found.run_after(&base_of("b", "x", 8, 9)).unwrap();
     assert!(run.until == ticks(21) && run.windows.iter().all(|window| window.line == "b"));
-    assert_eq!(found.until_text(&base("a", 5, 6)).unwrap(), time_text(ticks(11)));
+    assert_eq!(found.until_text(&base("x", 8, 9)).unwrap(), time_text(ticks(11)));
+    let without = BackupManifest { line: None, ..base("x", 8, 9) };
+    assert_eq!(found.run_after(&without), None);
+    let needed = |base| found.needed(&[base]).map(|it| it.line.clone()).collect::<Vec<_>>();
+    assert_eq!(needed(base_of("c", "x", 7, 8)), ["c"]);
+    assert_eq!(needed(without), Vec::<String>::new());
 }
 
 /// Group 18 is larger than a window: its parts are in the windows 1, 2 and 3.
@@ -159,8 +168,9 @@ fn an_instant_that_cannot_be_restored_is_named_with_the_ranges_around_it() {
     let starts = [10, 30, 50, 70, 90];
     let lines = starts.map(|start| line(&format!("l{start}"), 0, start, &[[start + 4, start + 5]]));
     let found = Coverage::new(lines.concat());
-    let mut bases: Vec<_> = starts.iter().map(|start| base("a", *start, start + 1)).collect();
-    bases.push(base("b", 12, 13));
+    let mut bases: Vec<_> =
+        starts.iter().map(|start| base_of(&format!("l{start}"), "a", *start, start + 1)).collect();
+    bases.push(base_of("l10", "b", 12, 13));
     let ranges = found.ranges(&bases);
     let expected =
         starts.map(|start| RestorableRange { from: ticks(start + 1), until: ticks(start + 5) });
@@ -184,22 +194,46 @@ fn an_instant_that_cannot_be_restored_is_named_with_the_ranges_around_it() {
 fn ranges_that_touch_are_one() {
     let found =
         Coverage::new([line("a", 0, 5, &[[10, 20]]), line("b", 0, 8, &[[12, 30]])].concat());
-    let bases = [base("b", 9, 20), base("a", 6, 7)];
+    let bases = [base_of("b", "b", 9, 20), base("a", 6, 7)];
     assert_eq!(found.ranges(&bases), [RestorableRange { from: ticks(7), until: ticks(30) }]);
 }
 
 #[test]
-fn a_gap_in_a_line_is_known_by_the_window_behind_it() {
+fn a_gap_after_a_backup_is_known_by_the_window_behind_it() {
     let windows = line("a", 0, 5, &[[10, 11], [20, 21], [30, 31], [40, 41]]);
+    let base = base("x", 8, 9);
+    let behind = |windows| Coverage::new(windows).behind_gap(&base).map(|window| window.seq);
     let gap_after = |missing: usize| {
         let mut windows = windows.clone();
         windows.remove(missing);
         windows.extend(line("b", 7, 5, &[[50, 51]]));
-        let found = Coverage::new(windows.clone());
-        found.behind_gap(&windows[0]).map(|window| window.seq)
+        behind(windows)
     };
-    assert_eq!([1, 2].map(gap_after), [Some(2), Some(3)]);
+    assert_eq!([0, 1, 2].map(gap_after), [Some(1), Some(2), Some(3)]);
     assert_eq!(gap_after(3), None, "nothing shows that there was another one");
-    let twice = [windows.clone(), line("a", 2, 20, &[[33, 34]])].concat();
-    assert_eq!(Coverage::new(twice).behind_gap(&windows[1]).map(|window| window.seq), Some(3));
+    assert_eq!(behind(windows.clone()), None);
+    for seq in [2, 3] {
+        let twice = [windows.clone(), line("a", seq, 20, &[[43, 44]])].concat();
+        assert_eq!(behind(twice), Some(seq), "two windows have the number");
+    }
+}
+
+#[test]
+fn windows_lead_to_the_last_from_the_backup_or_from_their_beginning() {
+    let windows = line("a", 0, 5, &[[10, 11], [20, 21], [30, 31], [40, 41]]);
+    let leads = |missing: Option<usize>, base: Option<&BackupManifest>, last| {
+        let mut windows = windows.clone();
+        missing.map(|index| windows.remove(index));
+        Coverage::new(windows).leads_to(base, last)
+    };
+    let last = ("a", 3);
+    assert!(leads(None, None, last));
+    assert!(!leads(None, None, ("a", 2)), "a window that was not noted");
+    assert!(!leads(None, None, ("a", 4)) && !leads(None, None, ("b", 3)));
+    assert!(!leads(Some(0), None, last) && !leads(Some(2), None, last));
+    let base = base("x", 25, 99);
+    assert!(leads(None, Some(&base), last) && leads(Some(0), Some(&base), last));
+    assert!(!leads(Some(2), Some(&base), last));
+    let of_none = BackupManifest { newest: None, ..base };
+    assert!(!leads(None, Some(&of_none), last));
 }

@@ -8,16 +8,20 @@ use crate::{
     window::{WindowGroup, WindowName},
 };
 
+/// The error of a command that another one has followed.
+const FOLLOWED: &str = "another server with a copy of the data directory sends its changes to the target: only one of the two may";
+
 /// A line, and how far it is written.
 #[derive(Debug)]
 pub(super) struct OpenLine(ShippedChanges);
 
 impl OpenLine {
     /// A new line, which begins at an end.
-    pub(super) fn begun(id: String, previous: Option<String>, end: &ChangesEnd) -> Self {
+    pub(super) fn begun(id: String, earlier: Vec<String>, end: &ChangesEnd) -> Self {
         let ChangesEnd { position, newest, now, epoch } = end.clone();
         let next = NextWindow { seq: 0, position, skip: 0, newest, at: now };
-        Self(ShippedChanges { line: id, previous, epoch, next, writing: None })
+        let (run, claim, writing) = (0, None, None);
+        Self(ShippedChanges { line: id, earlier, run, claim, epoch, next, writing })
     }
 
     /// Writes its first window, which is empty: from now on a backup may rely on the line.
@@ -34,7 +38,7 @@ impl OpenLine {
         Ok(self)
     }
 
-    /// The line of an earlier command; none where the target has other windows than that noted.
+    /// The line of an earlier command; none where the target has other windows than that noted, or lacks some.
     ///
     /// # Errors
     /// The target cannot be read.
@@ -51,7 +55,9 @@ impl OpenLine {
         let follows = |window: &WindowName| window.seq + 1 == shipped.next.seq;
         let last = windows.iter().max_by_key(|window| window.seq);
         // One that is further was written by who has a copy of the data directory.
-        Ok(last.is_some_and(follows).then_some(Self(shipped)))
+        let is_last = last.is_some_and(follows);
+        let is_next = is_last && sender.is_whole(&shipped.line, shipped.next.seq).await?;
+        Ok(is_next.then_some(Self(shipped)))
     }
 
     pub(super) fn id(&self) -> &str {
@@ -84,6 +90,9 @@ impl OpenLine {
     ) -> Result<(), CliError> {
         let NextWindow { seq, newest, .. } = self.0.next;
         let window = sender.prepare(groups).await?;
+        if sender.claimant(&self.0.line, self.0.run + 1).await?.is_some() {
+            return Err(CliError::Source { text: FOLLOWED.to_owned(), busy: true });
+        }
         let name = WindowName {
             line: self.0.line.clone(),
             seq,

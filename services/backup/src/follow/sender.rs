@@ -14,10 +14,13 @@ use trestle_objects::SourceObjects;
 use crate::{
     DataDirectory, ObjectName, StoreRules,
     changes::ShippedChanges,
+    coverage::Coverage,
     create::{BackupWriter, broken},
     lists::{Listed as _, ObjectRef},
+    manifest::BackupManifest,
     names::PartName,
     objects,
+    repository::PartError,
     window::{CHANGES, ChangeWindow, WindowGroup, WindowName},
 };
 
@@ -27,6 +30,14 @@ const SILENT_FOR: Duration = Duration::from_secs(75);
 const RECENT: Duration = Duration::from_secs(30 * 60);
 /// Objects whose parts are remembered.
 const REMEMBERED_MAX: usize = 50_000;
+
+/// Backups among which one of a line is searched.
+const BACKUPS_MAX: usize = 16;
+
+/// The path of the file that shows who has a number of a line.
+fn claim_path(line: &str, run: u64) -> String {
+    format!("{CHANGES}/{line}/run-{run:016x}")
+}
 
 /// Sends windows of a data directory to a target.
 pub(super) struct WindowSender {
@@ -82,6 +93,57 @@ impl WindowSender {
         Ok(found.iter().filter_map(|it| WindowName::of_path(it.location.as_ref())).collect())
     }
 
+    /// Who has a number of a line, if somebody has.
+    ///
+    /// # Errors
+    /// The target cannot be read.
+    pub(super) async fn claimant(&self, line: &str, run: u64) -> Result<Option<String>, CliError> {
+        match self.writer.repository.read(&claim_path(line, run)).await {
+            Ok(name) => Ok(Some(String::from_utf8_lossy(&name).into_owned())),
+            Err(PartError::Missing) => Ok(None),
+            Err(PartError::Store(error)) => Err(self.writer.repository.failed(&error)),
+            // Somebody wrote it.
+            Err(_) => Ok(Some(String::new())),
+        }
+    }
+
+    /// Writes that a number of a line has an owner of this name. Returns the name of the one that it has then.
+    ///
+    /// # Errors
+    /// The target.
+    pub(super) async fn claim(&self, line: &str, run: u64, name: &str) -> Result<String, CliError> {
+        let path = claim_path(line, run);
+        self.writer.send_names(path, name.as_bytes().to_vec()).await?;
+        self.writer.repository.sync().await?;
+        Ok(self.claimant(line, run).await?.unwrap_or_default())
+    }
+
+    /// Whether nothing is missing before the next window of a line: from the newest backup of it on, or from its
+    /// beginning where it has none.
+    ///
+    /// # Errors
+    /// The target cannot be read.
+    pub(super) async fn is_whole(&self, line: &str, next: u64) -> Result<bool, CliError> {
+        let coverage = Coverage::new(self.windows_of(line).await?);
+        let base = self.newest_backup(line).await?;
+        let last = next.checked_sub(1);
+        Ok(last.is_some_and(|last| coverage.leads_to(base.as_ref(), (line, last))))
+    }
+
+    /// The newest backup of a line, if one of the newest is of that line.
+    async fn newest_backup(&self, line: &str) -> Result<Option<BackupManifest>, CliError> {
+        let repository = &self.writer.repository;
+        for id in repository.backups().await?.iter().rev().take(BACKUPS_MAX) {
+            // One that cannot be read is found by `verify`.
+            let manifest = repository.manifest(id).await.ok();
+            let of_line = manifest.filter(|manifest| manifest.line.as_deref() == Some(line));
+            if of_line.is_some() {
+                return Ok(of_line);
+            }
+        }
+        Ok(None)
+    }
+
     /// Checks that no other server writes to the target: where another line has new windows, whether more come.
     ///
     /// # Errors
@@ -91,7 +153,7 @@ impl WindowSender {
         shipped: Option<&ShippedChanges>,
     ) -> Result<(), CliError> {
         let is_own = |line: &str| {
-            shipped.is_some_and(|it| it.line == line || it.previous.as_deref() == Some(line))
+            shipped.is_some_and(|it| it.line == line || it.earlier.iter().any(|own| own == line))
         };
         let before = self.newest_windows(is_own).await?;
         if before.is_empty() {

@@ -216,6 +216,13 @@ fn line_of(data: &Path) -> Vec<u8> {
     fs::read(data.join(FOLDER).join("LINE")).unwrap()
 }
 
+/// Puts it back, as the note of the last command.
+fn put_line(data: &Path, mut shipped: ShippedChanges) {
+    let last: ShippedChanges = serde_json::from_slice(&line_of(data)).unwrap();
+    (shipped.run, shipped.claim) = (last.run, last.claim);
+    fs::write(data.join(FOLDER).join("LINE"), serde_json::to_vec(&shipped).unwrap()).unwrap();
+}
+
 #[tokio::test]
 async fn a_window_that_was_written_and_not_noted_is_not_written_again() {
     let mut world = World::new();
@@ -231,8 +238,7 @@ async fn a_window_that_was_written_and_not_noted_is_not_written_again() {
     let mut during: ShippedChanges = serde_json::from_slice(&before).unwrap();
     let path = window.path();
     during.writing = Some(crate::changes::WritingWindow { path, next: after.next.clone() });
-    let noted = serde_json::to_vec(&during).unwrap();
-    fs::write(world.data().join(FOLDER).join("LINE"), &noted).unwrap();
+    put_line(&world.data(), during.clone());
     let mut follower = world.follow().await;
     assert_eq!(follower.line.next(), &after.next);
     world.put(1, 2, "b").await;
@@ -244,7 +250,7 @@ async fn a_window_that_was_written_and_not_noted_is_not_written_again() {
     fs::remove_file(world.target().join(window.path())).unwrap();
     let last = world.windows().await.into_values().flatten().next_back().unwrap().0;
     fs::remove_file(world.target().join(last.path())).unwrap();
-    fs::write(world.data().join(FOLDER).join("LINE"), noted).unwrap();
+    put_line(&world.data(), during);
     let mut follower = world.follow().await;
     world.send(&mut follower).await;
     assert_eq!(world.sent().await, world.rows);
@@ -263,6 +269,83 @@ async fn a_copy_of_the_data_directory_begins_a_line_of_its_own() {
     let lines = world.windows().await;
     assert_eq!(lines.len(), 2);
     assert_eq!(lines[follower.line.id()].len(), 1, "it begins at the end of what is committed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_copies_of_a_data_directory_one_goes_on_with_the_line() {
+    let mut first = World::new();
+    drop(first.follow().await);
+    let second = World::new();
+    fs::copy(first.data().join("store-id"), second.data().join("store-id")).unwrap();
+    let line = line_of(&first.data());
+    fs::write(second.data().join(FOLDER).join("LINE"), &line).unwrap();
+    std::os::unix::fs::symlink(first.target(), second.target()).unwrap();
+    let mut follower = first.follow().await;
+    first.put(1, 1, "a").await;
+    let (refused, ()) = tokio::join!(second.try_follow(), async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        first.send(&mut follower).await;
+    });
+    let error = refused.err().unwrap().to_string();
+    assert!(error.contains("another server sends its changes to the target"), "{error}");
+    assert_eq!(first.sent().await, first.rows, "the second wrote nothing");
+}
+
+#[tokio::test]
+async fn a_command_that_another_one_followed_sends_no_more() {
+    let mut first = World::new();
+    let mut follower = first.follow().await;
+    let shipped: ShippedChanges = serde_json::from_slice(&line_of(&first.data())).unwrap();
+    let other = follower.sender.claim(&shipped.line, shipped.run + 1, "other").await.unwrap();
+    assert_eq!(other, "other");
+    assert_eq!(follower.sender.claim(&shipped.line, shipped.run + 1, "me").await.unwrap(), "other");
+    first.put(1, 1, "a").await;
+    first.note();
+    follower.step(&mut output()).await.unwrap();
+    follower.gathers_since = None;
+    let error = follower.step(&mut output()).await.unwrap_err().to_string();
+    assert!(error.contains("another server with a copy of the data directory"), "{error}");
+    let line = &first.windows().await[&shipped.line];
+    assert_eq!(line.len(), 1, "the first, empty one");
+}
+
+#[tokio::test]
+async fn a_claim_that_was_written_and_not_noted_is_that_of_the_command() {
+    let world = World::new();
+    let follower = world.follow().await;
+    let mut shipped: ShippedChanges = serde_json::from_slice(&line_of(&world.data())).unwrap();
+    shipped.claim = Some("mine".to_owned());
+    follower.sender.claim(&shipped.line, shipped.run + 1, "mine").await.unwrap();
+    drop(follower);
+    let line = serde_json::to_vec(&shipped).unwrap();
+    fs::write(world.data().join(FOLDER).join("LINE"), line).unwrap();
+    let follower = world.follow().await;
+    assert_eq!(follower.line.id(), shipped.line);
+    assert_eq!(follower.line.shipped().run, shipped.run + 2);
+}
+
+#[tokio::test]
+async fn a_line_whose_windows_are_missing_at_the_target_ends() {
+    let mut world = World::new();
+    let mut follower = world.follow().await;
+    let first = follower.line.id().to_owned();
+    for number in 0..3 {
+        world.put(1, number, "a").await;
+        world.send(&mut follower).await;
+    }
+    assert!(follower.sender.is_whole(&first, 4).await.unwrap());
+    let path = world.windows().await[&first][1].0.path();
+    fs::remove_file(world.target().join(path)).unwrap();
+    // As if the last look was long ago.
+    follower.checked = Instant::now().checked_sub(CHECKS_EVERY).unwrap();
+    follower.step(&mut output()).await.unwrap();
+    assert_ne!(follower.line.id(), first);
+    let second = follower.line.id().to_owned();
+    drop(follower);
+    assert_eq!(world.follow().await.line.id(), second, "it goes on after a restart");
+    let path = world.windows().await[&second][0].0.path();
+    fs::remove_file(world.target().join(path)).unwrap();
+    assert_ne!(world.follow().await.line.id(), second, "and not where it is not whole");
 }
 
 #[tokio::test]

@@ -34,6 +34,7 @@ pub(super) async fn run(
     let instants = Instants::read(repository).await?;
     instants.notes.iter().for_each(|note| out.note(note));
     let plan = instants.plan(to)?;
+    instants.later(to, &plan).iter().for_each(|note| out.note(note));
     repository.use_backup(plan.base, &store.rules.keyspaces)?;
     let _lock = begin(&store.path, store.rules.engine_dir)?;
     let bar = out.progress(None, 0);
@@ -43,7 +44,8 @@ pub(super) async fn run(
     let objects = base_objects(repository, plan.base).await?;
     let writer = job.filled().await?;
     bar.set_message("changes");
-    let (writer, mut replayed) = replay(repository, &plan, &store.rules, (writer, identity)).await?;
+    let (writer, mut replayed) =
+        replay(repository, &plan, &store.rules, (writer, identity)).await?;
     let mut known = objects;
     known.extend(std::mem::take(&mut replayed.objects));
     bar.set_message("objects");

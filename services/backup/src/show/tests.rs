@@ -10,7 +10,10 @@ fn a_backup_whose_manifest_cannot_be_read_is_listed_with_the_reason() {
 #[test]
 fn how_far_a_backup_can_be_restored_is_shown_where_windows_follow_it() {
     let shown = |windows| {
-        let base = BackupManifest { newest: Some(6), ..manifest("a") };
+        let base = BackupManifest {
+            newest: Some(6),
+            ..BackupManifest { line: Some("a".to_owned()), ..manifest("a") }
+        };
         record("a", Ok(base), "to", &Coverage::new(windows))
     };
     assert_eq!(shown(Vec::new())[UNTIL], Value::Null);

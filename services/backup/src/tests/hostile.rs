@@ -167,7 +167,13 @@ async fn a_backup_whose_lists_are_not_its_own_is_not_shown() {
         let mut forged = Forged::new(false).await;
         change(&mut forged.manifest);
         forged.write(&forged.made.id);
-        let error = forged.world.try_mount(["--backup-id", &forged.made.id]).await.err().unwrap().to_string();
+        let error = forged
+            .world
+            .try_mount(["--backup-id", &forged.made.id])
+            .await
+            .err()
+            .unwrap()
+            .to_string();
         assert!(error.contains(expected), "{error}");
         forged.fails(&["verify"]).await;
     }

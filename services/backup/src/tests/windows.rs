@@ -28,6 +28,19 @@ fn name_of(path: &str) -> ObjectName {
 impl Followed {
     async fn new(is_encrypted: bool) -> Self {
         let world = World::new(is_encrypted).await;
+        let next =
+            changes::NextWindow { seq: 0, position: String::new(), skip: 0, newest: 0, at: 0 };
+        let shipped = ShippedChanges {
+            line: "line".to_owned(),
+            earlier: Vec::new(),
+            run: 0,
+            claim: None,
+            epoch: 0,
+            next,
+            writing: None,
+        };
+        let folder = changes::ChangesFolder::lock(Path::new(&world.path("data"))).unwrap();
+        folder.note(&shipped).unwrap();
         Self { world, windows: Vec::new(), to: Ticks::MIN, made: Vec::new() }
     }
 

@@ -21,6 +21,7 @@ impl Verification<'_> {
         coverage: &Coverage,
         manifest: &BackupManifest,
     ) -> Result<(), CliError> {
+        self.gap(coverage, manifest);
         let Some(run) = coverage.run_after(manifest) else { return Ok(()) };
         let unread = run.windows.iter().filter(|name| !self.verified_windows.contains(name));
         let unread: Vec<_> = unread.cloned().collect();
@@ -44,15 +45,15 @@ impl Verification<'_> {
             }
             self.verified_windows.insert(name);
         }
-        self.gap(coverage, run.windows);
         Ok(())
     }
 
-    /// Windows that are missing between others, or that two servers wrote: names alone show them.
-    fn gap(&mut self, coverage: &Coverage, windows: &[WindowName]) {
-        let Some(last) = windows.last() else { return };
-        let Some(next) = coverage.behind_gap(last) else { return };
-        let (line, before, after) = (format!("{CHANGES}/{}", last.line), last.seq, next.seq);
+    /// Windows that are missing, or that two servers wrote: names alone show them.
+    fn gap(&mut self, coverage: &Coverage, manifest: &BackupManifest) {
+        let Some(next) = coverage.behind_gap(manifest) else { return };
+        let before = coverage.run_after(manifest).and_then(|run| run.windows.last());
+        let before = before.map_or("none".to_owned(), |last| last.seq.to_string());
+        let (line, after) = (format!("{CHANGES}/{}", next.line), next.seq);
         let rule = format!("windows are missing or ambiguous: after=`{before}`, before=`{after}`");
         let gap = BadPart::new(&line, &rule);
         // Once for all backups.

@@ -75,7 +75,7 @@ impl World {
     fn ship(&self, end: &ChangesEnd, at: u64) {
         let text = serde_json::json!({
             "line": "a",
-            "previous": null,
+            "earlier": [],
             "epoch": end.epoch,
             "next": {
                 "seq": 1, "position": end.position, "skip": 0, "newest": end.newest, "at": at,

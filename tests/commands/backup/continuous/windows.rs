@@ -11,6 +11,15 @@ struct Followed {
     exported: Vec<String>,
 }
 
+/// The windows at the target, in their order.
+pub(super) fn windows(backups: &Backups) -> Vec<PathBuf> {
+    let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+    let mut windows = backups.parts();
+    windows.retain(|path| path.to_str().unwrap().contains("/changes/"));
+    windows.retain(|path| !name(path).starts_with("run-"));
+    windows
+}
+
 impl Followed {
     /// With a row, and one more after each pause.
     fn new(rows: usize, settings: &[(&str, &str)]) -> Self {
@@ -32,8 +41,7 @@ impl Followed {
 
     /// The windows that have changes, in their order.
     fn windows(&self) -> Vec<PathBuf> {
-        let is_window = |path: &PathBuf| path.to_str().unwrap().contains("/changes/");
-        let mut windows: Vec<_> = self.backups.parts().into_iter().filter(is_window).collect();
+        let mut windows = windows(&self.backups);
         // The others have no changes.
         windows.retain(|path| {
             let name = path.file_name().unwrap().to_str().unwrap();
