@@ -28,7 +28,7 @@ enum Runs {
 use Runs::{Block, By, Packages, Words};
 
 /// The commands that other suites run: page, beginning of the command, suite, and how. An empty page is every page.
-const SUITES: [(&str, &str, &str, Runs); 40] = [
+const SUITES: [(&str, &str, &str, Runs); 41] = [
     ("", "grpcurl ", "tests/clients/grpcurl/run.sh", By("\"$root\"/README.md \"$root\"/docs/*.md")),
     ("", "protoc -I. --go_out", "tests/clients/go/run.sh", By("-I. --go_out=")),
     ("", "protoc -I. --java_out", "tests/clients/java/run.sh", By("--java_out=")),
@@ -178,6 +178,7 @@ const SUITES: [(&str, &str, &str, Runs); 40] = [
     ),
     ("docs/migrating.md", "trestle import azurite", "tests/migrate/azurite.rs", Words),
     ("docs/migrating.md", "trestle import azure", "tests/clients/import/import.test.js", Words),
+    ("docs/migrating.md", "trestle import trestle", "tests/migrate/from_server.rs", Words),
     ("docs/migrating.md", "export AZURE", "tests/migrate/azure.rs", Words),
 ];
 /// The server that the page on installation starts, and how it is started here: on free ports, and stopped.

@@ -19,14 +19,14 @@ use crate::{
 /// A blob of more than one window.
 const LARGE: usize = 9 * 1024 * 1024 + 7;
 /// Enough blobs for three batches.
-const MANY: usize = 1200;
+pub(crate) const MANY: usize = 1200;
 
 fn large() -> Vec<u8> {
     (0..LARGE).map(|at| u8::try_from(at.wrapping_mul(31) >> 7 & 0xFF).unwrap()).collect()
 }
 
 /// One container with a blob of every type.
-fn every_type() -> BlobWorkspace {
+pub(crate) fn every_type() -> BlobWorkspace {
     let mut blobs = BlobWorkspace::default();
     let policy =
         r#"{"id":"p1","accessPolicy":{"start":"2026-01-01T00:00:00.0000000Z","permission":"rl"}}"#;
@@ -63,14 +63,14 @@ fn every_type() -> BlobWorkspace {
     blobs
 }
 
-fn written(blobs: &BlobWorkspace) -> TempDir {
+pub(crate) fn written(blobs: &BlobWorkspace) -> TempDir {
     let directory = tempdir().unwrap();
     fs::create_dir(directory.path().join("ws")).unwrap();
     blobs.write(&directory.path().join("ws"));
     directory
 }
 
-fn path(directory: &TempDir) -> String {
+pub(crate) fn path(directory: &TempDir) -> String {
     directory.path().join("ws").to_str().unwrap().to_owned()
 }
 
@@ -84,12 +84,12 @@ fn connection(server: &Server) -> String {
 }
 
 /// The lines of a result.
-fn lines(output: &str) -> Vec<Value> {
+pub(crate) fn lines(output: &str) -> Vec<Value> {
     output.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// What a server has of each blob, without what every write makes anew, and its container.
-async fn described(server: &Server, include_snapshots: bool) -> (Container, Vec<Blob>) {
+pub(crate) async fn described(server: &Server, include_snapshots: bool) -> (Container, Vec<Blob>) {
     let mut client = BlobServiceClient::connect(server.endpoint()).await.unwrap();
     let request = ListBlobsRequest {
         container: "docs".to_owned(),
@@ -118,7 +118,7 @@ async fn described(server: &Server, include_snapshots: bool) -> (Container, Vec<
 }
 
 /// Checks that a server has the blobs of [`every_type`].
-async fn check(server: &Server, directory: &Path, snapshots: bool) {
+pub(crate) async fn check(server: &Server, directory: &Path, snapshots: bool) {
     let content = |name: &str| succeeds(server, &["blob", "cat", &format!("docs/{name}")]);
     assert_eq!((content("a/ü 1.txt").as_str(), content("empty").as_str()), ("hello2", ""));
     assert_eq!((content("log").as_str(), content("sealed").as_str()), ("onetwo!", "x"));
@@ -343,7 +343,7 @@ fn follows_no_link_to_contents_outside_of_the_workspace() {
     assert!(ended.errors.contains("must be a regular file: it is a link"), "{ended:?}");
 }
 
-fn many() -> BlobWorkspace {
+pub(crate) fn many() -> BlobWorkspace {
     let mut blobs = BlobWorkspace::default();
     blobs.container("docs", "");
     for number in 0..MANY {

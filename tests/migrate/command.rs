@@ -3,7 +3,7 @@
 use std::{process::Stdio, sync::mpsc, thread};
 
 use rustix::process::{Pid, Signal, kill_process};
-pub(crate) use trestle_tests::{Ended, command as trestle};
+pub(crate) use trestle_tests::{Ended, bare_command as bare, command as trestle};
 use trestle_tests::{HANG, Server};
 
 /// Runs a command to its end.

@@ -15,6 +15,7 @@ mod blob_workspace;
 mod blobs;
 mod command;
 mod divided;
+mod from_server;
 mod interrupted;
 mod moved;
 mod workspace;

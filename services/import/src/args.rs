@@ -6,6 +6,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use trestle_command::{
     credentials::SecretText,
     errors::{IMPORT_EXIT_CODES, with_help},
+    selection::Selection,
+    source_server::SourceServerArgs,
     values::whole_number,
 };
 
@@ -19,6 +21,9 @@ pub enum ImportCommand {
     /// Copy the tables, queues and blobs of an Azure storage account, or of an emulator
     #[command(after_long_help = AZURE_HELP)]
     Azure(ImportAzureArgs),
+    /// Copy the tables, queues and blobs of another Trestle server, or of a backup that one shows
+    #[command(after_long_help = TRESTLE_HELP)]
+    Trestle(ImportTrestleArgs),
 }
 
 /// Arguments of `import azurite`.
@@ -59,6 +64,20 @@ pub struct ImportAzureArgs {
     pub(crate) copy: CopyArgs,
 }
 
+/// Arguments of `import trestle`.
+#[derive(Debug, Args)]
+pub struct ImportTrestleArgs {
+    /// The server that is read
+    #[command(flatten)]
+    pub(crate) server: SourceServerArgs,
+    /// What is copied
+    #[command(flatten)]
+    pub(crate) selection: Selection,
+    /// How to copy
+    #[command(flatten)]
+    pub(crate) copy: CopyArgs,
+}
+
 /// How queues of an account are copied: without receiving them, only the first
 /// messages of a queue can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -73,25 +92,25 @@ pub(crate) enum QueueMode {
 
 /// How to copy; for every source.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct CopyArgs {
+pub struct CopyArgs {
     /// Also copy into targets that are not empty: entities and blobs are replaced, messages added
     #[arg(long)]
-    pub(crate) into_existing: bool,
+    pub into_existing: bool,
     /// Continue an interrupted import
     #[arg(long)]
-    pub(crate) resume: bool,
+    pub resume: bool,
     /// The file of the checkpoint, which is removed when the import ends
     #[arg(long, value_name = "FILE")]
-    pub(crate) checkpoint: Option<PathBuf>,
+    pub checkpoint: Option<PathBuf>,
     /// Copy no containers and no blobs
     #[arg(long)]
-    pub(crate) skip_blobs: bool,
+    pub skip_blobs: bool,
     /// Also copy the snapshots of blobs; they get new times
     #[arg(long, conflicts_with = "skip_blobs")]
-    pub(crate) snapshots: bool,
+    pub snapshots: bool,
     /// Most tables, key ranges of large ones, or blobs (up to 16) that are copied at the same time
     #[arg(long, default_value_t = 8, value_name = "N", value_parser = whole_number::<u16>(1..=1024))]
-    pub(crate) parallel: u16,
+    pub parallel: u16,
 }
 
 const AZURITE_HELP: &str = "\
@@ -124,5 +143,23 @@ the account for 5 minutes until it is deleted there; --resume makes those visibl
 killed import had received.
 
 The account should not be written to meanwhile. Progress is kept in ACCOUNT.trestle-import in the
+current directory until the import ends; --resume continues there, and nothing is duplicated. At the
+end both sides are compared: exit code 1 means that something was not copied, or differs.";
+
+const TRESTLE_HELP: &str = "\
+The source is another server of the same protocol, called over gRPC, and is only read: it may show a
+backup (trestle serve --backup). It may be the target server too if everything gets a new name.
+
+Copied: tables with the types of their properties, queues with their settings, containers with their
+metadata and public access, blobs with their content, HTTP properties, metadata, tags and tiers, and
+stored access policies; snapshots with --snapshots. A blob that changes while it is copied, or that is
+archived, is named and not copied. Not copied: streams of logs, staged blocks, versions, leases,
+timestamps and etags, dequeue counts, service properties.
+
+The protocol has no way to read all messages of a queue and leave them: the first 32 visible messages
+of each queue are copied, and of an ordering group the first one only. Messages that remain make the
+exit code 1; name tables and containers to copy no queues.
+
+The source should not be written to meanwhile. Progress is kept in HOST-PORT.trestle-import in the
 current directory until the import ends; --resume continues there, and nothing is duplicated. At the
 end both sides are compared: exit code 1 means that something was not copied, or differs.";

@@ -54,7 +54,8 @@ impl Azure {
         };
         let connection = AzureConnection::parse(text.trim()).map_err(usage)?;
         let http = Http::new(connection, args.source_ca_file.as_deref())?;
-        let mut plan = ImportPlan::default();
+        let why_remaining = "in the source; --queues receive moves those that are visible there";
+        let mut plan = ImportPlan { why_remaining, ..ImportPlan::default() };
         if http.connection.tables.is_some() {
             tables::list(&http, &mut plan).await?;
         }

@@ -23,7 +23,7 @@ use trestle_proto::blob::v1::{
 };
 use xxhash_rust::xxh3::xxh3_128;
 
-pub(super) use self::failure::BlobFailure;
+pub(super) use self::failure::{BlobFailure, reason};
 use super::{
     ImportTarget, containers,
     progress::{BlobPosition, Skipped},

@@ -30,6 +30,7 @@ pub(super) struct Report {
     containers: Vec<ComparedContainer>,
     skipped: Vec<Skipped>,
     skipped_more: u64,
+    why_remaining: &'static str,
 }
 
 #[derive(Debug)]
@@ -138,7 +139,8 @@ pub(super) async fn compare(
     });
     let containers = futures::stream::iter(compared).buffered(at_once).try_collect().await?;
     let (skipped, skipped_more) = (progress.skipped, progress.skipped_more);
-    Ok(Report { tables, queues, containers, skipped, skipped_more })
+    let why_remaining = plan.why_remaining;
+    Ok(Report { tables, queues, containers, skipped, skipped_more, why_remaining })
 }
 
 async fn compare_queue(
@@ -222,12 +224,8 @@ impl Report {
     fn not_copied(&self) -> Vec<Skipped> {
         let remaining = self.queues.iter().filter(|queue| queue.progress.remaining > 0);
         let remaining = remaining.map(|ComparedQueue { name, progress, .. }| {
-            let why = "in the source; --queues receive moves those that are visible there";
-            Skipped::new(
-                queues::whose(name),
-                counted(progress.remaining, "message"),
-                why.to_owned(),
-            )
+            let (whose, which) = (queues::whose(name), counted(progress.remaining, "message"));
+            Skipped::new(whose, which, self.why_remaining.to_owned())
         });
         remaining.chain(self.skipped.iter().cloned()).collect()
     }

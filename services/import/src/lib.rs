@@ -17,14 +17,15 @@ mod prepare;
 mod progress;
 mod queues;
 mod tables;
+mod trestle;
 
 #[cfg(feature = "testing")]
 pub use self::azurite::fuzzed::{Documents, azurite_documents};
-pub use args::{ImportAzureArgs, ImportAzuriteArgs, ImportCommand};
+pub use args::{CopyArgs, ImportAzureArgs, ImportAzuriteArgs, ImportCommand, ImportTrestleArgs};
+pub use trestle::{TrestleSource, import_from};
 
 use std::{path::PathBuf, process::ExitCode};
 
-use args::CopyArgs;
 use azure::Azure;
 use azurite::Azurite;
 use plan::ImportPlan;
@@ -70,12 +71,15 @@ async fn run(command: ImportCommand, client: &ClientArgs) -> Result<(), CliError
     match command {
         ImportCommand::Azurite(args) => {
             let (source, plan) = Azurite::open(&args).await?;
-            import(&source, plan, &args.copy, client).await
+            let session = Session::connect(client).await?;
+            import(&source, plan, &args.copy, client, &session).await
         }
         ImportCommand::Azure(args) => {
             let (source, plan) = Azure::open(&args).await?;
-            import(&source, plan, &args.copy, client).await
+            let session = Session::connect(client).await?;
+            import(&source, plan, &args.copy, client, &session).await
         }
+        ImportCommand::Trestle(args) => trestle::run(args, client).await,
     }
 }
 
@@ -84,14 +88,14 @@ async fn import(
     plan: ImportPlan,
     args: &CopyArgs,
     client: &ClientArgs,
+    session: &Session,
 ) -> Result<(), CliError> {
-    let session = Session::connect(client).await?;
     let mut output = Output::standard(&client.output);
     let path = args.checkpoint.clone().unwrap_or_else(|| source.checkpoint());
     let job = json!({ "endpoint": client.endpoint, "source": source.identity()? });
     let bar = output.progress(source.bytes(), 0);
     let tracker = Tracker::open(path.clone(), job, args.resume, bar)?;
-    let target = ImportTarget { session: &session, tracker: &tracker };
+    let target = ImportTarget { session, tracker: &tracker };
     prepare::prepare(target, &plan, args).await?;
     let copy = Box::pin(source.copy(target, &plan));
     let mut interrupts = Interrupts::listen()?;

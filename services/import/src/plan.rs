@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use serde::Deserialize;
-use trestle_proto::{blob::v1::PublicAccess, service::v1::AccessPolicy};
+use trestle_proto::{
+    blob::v1::PublicAccess, queue::v1::DeadLetterPolicy, service::v1::AccessPolicy,
+};
 use trestle_service::edm::datetime;
 
 use super::progress::Skipped;
@@ -15,27 +17,34 @@ pub(super) struct ImportPlan {
     pub(super) queues: Vec<PlannedQueue>,
     pub(super) containers: Vec<PlannedContainer>,
     pub(super) skipped: Vec<Skipped>,
+    /// Why messages remain in the source where it cannot show all of a queue.
+    pub(super) why_remaining: &'static str,
 }
 
-/// A table of the source.
+/// A table to copy.
 #[derive(Debug, Default, Clone)]
 pub(super) struct PlannedTable {
-    /// As the source spells it.
+    /// Its name in the target: as the source spells it, unless it is renamed.
     pub(super) name: String,
     pub(super) policies: Vec<AccessPolicy>,
 }
 
-/// A queue of the source.
+/// A queue to copy.
 #[derive(Debug, Default, Clone)]
 pub(super) struct PlannedQueue {
+    /// Its name in the target.
     pub(super) name: String,
     pub(super) metadata: HashMap<String, String>,
     pub(super) policies: Vec<AccessPolicy>,
+    pub(super) dead_letter: Option<DeadLetterPolicy>,
+    /// The deduplication window after the import, in milliseconds, unless the target has the queue with one.
+    pub(super) window_ms: Option<u64>,
 }
 
-/// A container of the source. Its blobs are listed while they are copied.
+/// A container to copy. Its blobs are listed while they are copied.
 #[derive(Debug, Default, Clone)]
 pub(super) struct PlannedContainer {
+    /// Its name in the target.
     pub(super) name: String,
     pub(super) metadata: HashMap<String, String>,
     pub(super) public_access: PublicAccess,

@@ -134,7 +134,8 @@ async fn begin(target: ImportTarget<'_>, plan: &ImportPlan) -> Result<Vec<String
     let is_new = |name: &str| tracker.read(|all| !all.queues.contains_key(name));
     let new: Vec<_> = plan.queues.iter().filter(|queue| is_new(&queue.name)).collect();
     let found = each(&new, async |queue| target.inspect(&queue.name).await).await?;
-    for (queue, found) in new.into_iter().zip(found) {
+    for (queue, mut found) in new.into_iter().zip(found) {
+        found.window_ms = found.window_ms.or(queue.window_ms);
         filled.extend((found.before > 0).then(|| queues::whose(&queue.name)));
         tracker.change_unsaved(|progress| progress.queues.insert(queue.name.clone(), found));
     }

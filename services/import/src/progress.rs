@@ -32,6 +32,8 @@ const SKIPPED_MAX: usize = 1000;
 pub(super) enum SourcePosition {
     /// After this number of documents of its collection.
     Documents(u64),
+    /// After the message of a stream with this token.
+    Message(String),
     /// At the page with these tokens.
     Page { partition: String, row: Option<String> },
     /// Everything was read.

@@ -36,7 +36,7 @@ pub(super) const BATCH_MAX: usize = 100;
 /// Most bytes of the messages of one call, under the server's limit.
 pub(super) const BATCH_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// Most messages of one peek. The server's limit.
-const PEEK_MAX: u32 = 32;
+pub(super) const PEEK_MAX: u32 = 32;
 /// Shortest time to live of a message.
 const TTL_MIN: Duration = Duration::from_secs(1);
 
@@ -55,6 +55,8 @@ pub(super) struct SourceMessage {
     pub(super) expires: Option<Ticks>,
     /// Its delivery count.
     pub(super) dequeue_count: u32,
+    /// Empty for none.
+    pub(super) ordering_group: String,
 }
 
 impl SourceMessage {
@@ -109,7 +111,7 @@ impl ImportTarget<'_> {
         Ok(self.get(name).await?.map_or(0, |(_, messages)| messages))
     }
 
-    /// Creates a queue with metadata, policies and the longest deduplication window; returns what the server
+    /// Creates a queue with its settings, policies and the longest deduplication window; returns what the server
     /// rejects.
     pub(super) async fn open_queue(
         &self,
@@ -117,7 +119,9 @@ impl ImportTarget<'_> {
     ) -> Result<Option<Skipped>, CliError> {
         let (name, metadata) = (queue.name.clone(), queue.metadata.clone());
         let deduplication_window = Some(proto_duration(DEDUPLICATION_WINDOW_MAX));
-        let requested = Queue { name, metadata, deduplication_window, ..Queue::default() };
+        let dead_letter = queue.dead_letter.clone();
+        let requested =
+            Queue { name, metadata, deduplication_window, dead_letter, ..Queue::default() };
         let created = self.create(requested).await;
         let rejected =
             Skipped::rejected(created, &[Code::InvalidArgument], whose(&queue.name), "")?;
@@ -137,7 +141,7 @@ impl ImportTarget<'_> {
     pub(super) async fn restore(&self, name: &str, window_ms: Option<u64>) -> Result<(), CliError> {
         let deduplication_window = window_ms.map(|ms| proto_duration(Duration::from_millis(ms)));
         let queue = Queue { name: name.to_owned(), deduplication_window, ..Queue::default() };
-        Ok(self.update(queue, &["deduplication_window"]).await?)
+        Ok(self.update(queue, ["deduplication_window"]).await?)
     }
 
     /// Creates a queue; an existing one with other settings is updated.
@@ -148,15 +152,21 @@ impl ImportTarget<'_> {
         match created.await {
             Ok(_) => Ok(()),
             Err(status) if status.code() == Code::AlreadyExists => {
-                self.update(requested, &["metadata", "deduplication_window"]).await
+                let dead_letter = requested.dead_letter.is_some().then_some("dead_letter");
+                let mask = ["metadata", "deduplication_window"].into_iter().chain(dead_letter);
+                self.update(requested, mask).await
             }
             Err(status) => Err(status),
         }
     }
 
-    async fn update(&self, queue: Queue, mask: &[&str]) -> Result<(), Status> {
+    async fn update(
+        &self,
+        queue: Queue,
+        mask: impl IntoIterator<Item = &str>,
+    ) -> Result<(), Status> {
         let session = self.session;
-        let paths = mask.iter().map(|path| (*path).to_owned()).collect();
+        let paths = mask.into_iter().map(str::to_owned).collect();
         let update_mask = Some(FieldMask { paths });
         let request = UpdateQueueRequest { queue: Some(queue), update_mask };
         repeated(async || session.queues().update_queue(request.clone()).await).await?;
@@ -218,7 +228,7 @@ impl ImportTarget<'_> {
                 visibility_delay,
                 expiration: Some(expiration),
                 deduplication_id: message.id,
-                ordering_group: String::new(),
+                ordering_group: message.ordering_group,
             });
         }
         let outcomes = self.deliver(queue, messages).await?;

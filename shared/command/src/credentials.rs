@@ -64,6 +64,10 @@ pub struct CredentialArgs {
         value_name = "TEXT"
     )]
     pub connection_string: Option<SecretText>,
+    /// What the names of these flags begin with after `--`, for errors.
+    #[serde(skip)]
+    #[arg(skip)]
+    pub prefix: &'static str,
 }
 
 /// A text that is never printed.
@@ -98,7 +102,9 @@ impl fmt::Debug for SecretText {
 struct Given {
     account: Option<String>,
     /// The argument with the account.
-    account_from: &'static str,
+    account_from: String,
+    /// Of the names of the flags.
+    prefix: &'static str,
     key: Option<GivenSecret>,
     sas: Option<GivenSecret>,
 }
@@ -133,6 +139,16 @@ impl CredentialArgs {
         let development = || AccountName::development().as_str().to_owned();
         let named = self.account.clone().or_else(|| field(&text?.0, "AccountName"));
         named.or_else(|| uses_development(text?).then(development))
+    }
+
+    /// The account that calls are from; none where a signature names none.
+    pub(crate) fn called_account(&self) -> Option<String> {
+        let text = self.connection_string.as_ref();
+        let is_signed = self.sas.is_some()
+            || self.sas_file.is_some()
+            || text.is_some_and(|text| field(&text.0, "SharedAccessSignature").is_some());
+        let development = || AccountName::development().as_str().to_owned();
+        self.account_name().or_else(|| (!is_signed).then(development))
     }
 
     /// Who the calls are from, without secrets.
@@ -207,8 +223,11 @@ impl CredentialArgs {
                 Some(format!("SharedAccessSignature {}", sas.text.0))
             }
             (Some(_), None, None) => {
-                let (from, rule) = (given.account_from, "needs a key or a signature too");
-                return Err(usage(&format!("{from}: {rule}: --account-key-file, --sas")));
+                let Given { account_from, prefix, .. } = given;
+                let sas = if prefix.is_empty() { "sas" } else { "sas-file" };
+                return Err(usage(&format!(
+                    "{account_from}: needs a key or a signature too: --{prefix}account-key-file, --{prefix}{sas}"
+                )));
             }
             (None, None, None) => None,
         };
@@ -226,21 +245,21 @@ impl CredentialArgs {
     }
 
     fn given(&self) -> Result<Given, CliError> {
+        let prefix = self.prefix;
+        let flag = |name: &str| format!("--{prefix}{name}");
+        let (key, key_file) = (self.account_key.as_ref(), self.account_key_file.as_ref());
         let mut given = Given {
             account: self.account.clone(),
-            account_from: "--account",
-            key: from_either(
-                "--account-key",
-                self.account_key.as_ref(),
-                self.account_key_file.as_ref(),
-            )?,
-            sas: from_either("--sas", self.sas.as_ref(), self.sas_file.as_ref())?,
+            account_from: flag("account"),
+            prefix,
+            key: from_either(&flag("account-key"), key, key_file)?,
+            sas: from_either(&flag("sas"), self.sas.as_ref(), self.sas_file.as_ref())?,
         };
         if let Some(text) = &self.connection_string {
             let field = |key: &str| field(&text.0, key);
             if given.account.is_none() {
                 given.account = field("AccountName");
-                given.account_from = "--connection-string: AccountName";
+                given.account_from = "--connection-string: AccountName".to_owned();
             }
             let secret = |name: &str| {
                 let from = format!("--connection-string: {name}");
@@ -261,7 +280,7 @@ impl CredentialArgs {
             && given.sas.is_none()
         {
             let text = SecretText(DEVELOPMENT_KEY.to_owned());
-            given.key = Some(GivenSecret { text, from: "--account".to_owned() });
+            given.key = Some(GivenSecret { text, from: flag("account") });
         }
         Ok(given)
     }
@@ -275,7 +294,8 @@ impl Given {
 
     fn account(&self) -> Result<Option<AccountName>, CliError> {
         let parse = |name: &String| {
-            let (from, rule) = (self.account_from, "must be 3 to 24 lower-case letters and digits");
+            let (from, rule) =
+                (&self.account_from, "must be 3 to 24 lower-case letters and digits");
             let rejected = || usage(&format!("{from}: {rule}: value=`{name}`"));
             AccountName::parse(name).ok_or_else(rejected)
         };

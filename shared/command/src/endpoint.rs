@@ -16,8 +16,12 @@ const FROM: &str = "--endpoint (TRESTLE_ENDPOINT)";
 
 /// Whether calls to an address are encrypted.
 pub(crate) fn is_encrypted(endpoint: &str) -> Result<bool, CliError> {
+    is_encrypted_from(FROM, endpoint)
+}
+
+fn is_encrypted_from(from: &str, endpoint: &str) -> Result<bool, CliError> {
     check(endpoint)
-        .map_err(|rule| CliError::Usage(format!("{FROM}: {rule}: value=`{}`", shown(endpoint))))
+        .map_err(|rule| CliError::Usage(format!("{from}: {rule}: value=`{}`", shown(endpoint))))
 }
 
 /// Whether calls to a complete address are in plain text, and leave this machine.
@@ -38,6 +42,17 @@ pub(crate) fn reject_plain(endpoint: &str, has_tls: bool) -> Result<(), CliError
         return Ok(());
     }
     let rule = "must begin with https:// where files for TLS or --server-name are given";
+    Err(CliError::Usage(format!("{FROM}: {rule}: value=`{}`", shown(endpoint))))
+}
+
+/// Rejects the complete address of a source that cannot be called, or that is not encrypted where a file for TLS is
+/// given.
+pub(crate) fn check_source(endpoint: &str, has_tls: bool) -> Result<(), CliError> {
+    const FROM: &str = "the address of the source";
+    if is_encrypted_from(FROM, endpoint)? || !has_tls {
+        return Ok(());
+    }
+    let rule = "must begin with https:// where --source-ca-file is given";
     Err(CliError::Usage(format!("{FROM}: {rule}: value=`{}`", shown(endpoint))))
 }
 

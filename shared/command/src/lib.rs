@@ -25,6 +25,8 @@ pub mod output;
 pub mod retry;
 pub mod rows;
 pub mod scan;
+pub mod selection;
+pub mod source_server;
 pub mod trust;
 pub mod type_names;
 pub mod upload;

@@ -89,6 +89,7 @@ impl MessageElement {
             visible: None,
             expires: expires.unwrap_or_default(),
             dequeue_count: self.dequeue_count,
+            ordering_group: String::new(),
         }
     }
 }
@@ -113,7 +114,7 @@ pub(super) async fn list(http: &Http, plan: &mut ImportPlan) -> Result<(), CliEr
         for QueueElement { name, metadata } in page.queues.queue {
             let (path, whose) = (format!("/{}", encoded(&name)), queues::whose(&name));
             let policies = policies::read(http, Service::Queues, path, &whose, plan).await?;
-            plan.queues.push(PlannedQueue { name, metadata, policies });
+            plan.queues.push(PlannedQueue { name, metadata, policies, ..PlannedQueue::default() });
         }
         marker = page.next_marker;
         if marker.is_empty() {

@@ -100,6 +100,7 @@ fn message(document: &MessageDocument, number: u64, directory: &Path) -> SourceM
         body: expires.clone().and_then(|_| texts::read(directory, &document.persistency)),
         visible: document.visible(),
         expires: expires.unwrap_or_default(),
+        ordering_group: String::new(),
         dequeue_count: document.dequeue_count,
     }
 }

@@ -208,7 +208,12 @@ fn plan(scan: WorkspaceScan, account: &str) -> ImportPlan {
     for queue in scan.queues.into_iter().filter(|queue| queue.account == account) {
         let policies = policies(&mut plan, queue.policies, queues::whose(&queue.name));
         let metadata = queue.metadata.unwrap_or_default();
-        plan.queues.push(PlannedQueue { name: queue.name, metadata, policies });
+        plan.queues.push(PlannedQueue {
+            name: queue.name,
+            metadata,
+            policies,
+            ..PlannedQueue::default()
+        });
     }
     for container in scan.containers.into_iter().filter(|it| it.account == account) {
         let policies = policies(&mut plan, container.policies, containers::whose(&container.name));

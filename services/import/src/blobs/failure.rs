@@ -45,7 +45,7 @@ fn is_of_one_blob(status: &Status) -> bool {
 }
 
 /// The reason of an error of the server.
-pub(super) fn reason(status: &Status) -> Option<String> {
+pub(crate) fn reason(status: &Status) -> Option<String> {
     Some(status.get_error_details().error_info()?.reason.clone())
 }
 

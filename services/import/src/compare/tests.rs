@@ -32,7 +32,7 @@ fn container() -> ComparedContainer {
 
 fn report(tables: Vec<ComparedTable>, queues: Vec<ComparedQueue>) -> Report {
     let (containers, skipped) = (Vec::new(), Vec::new());
-    Report { tables, queues, containers, skipped, skipped_more: 0 }
+    Report { tables, queues, containers, skipped, skipped_more: 0, why_remaining: "there" }
 }
 
 #[test]

@@ -167,3 +167,18 @@ proptest! {
         prop_assert!(ranges.iter().all(|range| range.position.is_none()));
     }
 }
+
+#[test]
+fn a_table_that_is_read_as_a_stream_continues_after_a_message() {
+    let mut table = TableProgress::default();
+    let message = SourcePosition::Message("token".to_owned());
+
+    table.advance(None, message.clone());
+
+    let stored = serde_json::to_string(&table).unwrap();
+    assert!(stored.contains(r#""position":{"Message":"token"}"#), "{stored}");
+    let mut read: TableProgress = serde_json::from_str(&stored).unwrap();
+    assert_eq!((&read.position, read.complete), (&Some(message), false));
+    read.advance(None, SourcePosition::End);
+    assert!(read.complete);
+}

@@ -126,6 +126,7 @@ fn the_keys_of_a_context_are_those_that_are_stored() {
             sas_file: Some("x".into()),
             sas: "x".parse().ok(),
             connection_string: "x".parse().ok(),
+            prefix: "",
         },
     );
     let context = ClientContext { endpoint: Some("x".to_owned()), tls, credentials };

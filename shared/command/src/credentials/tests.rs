@@ -303,3 +303,44 @@ fn a_text_that_is_no_signature_is_a_mistake_of_the_command_line() {
         );
     }
 }
+
+#[test]
+fn errors_name_flags_with_their_prefix() {
+    let of_source = |args: CredentialArgs| CredentialArgs { prefix: "source-", ..args };
+    let sas_file = Some("/nowhere".into());
+    let both =
+        CredentialArgs { account_key: secret("a"), account_key_file: sas_file.clone(), ..acme() };
+    let named = CredentialArgs { account: Some("No Name".to_owned()), ..acme() };
+    let short = CredentialArgs { account_key: secret("AAAA"), ..acme() };
+    for (args, beginning) in [
+        (CredentialArgs { sas_file, ..acme() }, "--source-sas-file: file=`/nowhere`: cannot"),
+        (both, "give the secret in one place: --source-account-key or --source-account-key-file"),
+        (named, "--source-account: must be 3 to 24"),
+        (short, "--source-account-key: key of the account: "),
+        (acme(), "--source-account: needs a key or a signature too: --source-account-key-file"),
+        (
+            CredentialArgs { account_key: secret("AAAA"), ..CredentialArgs::default() },
+            "--source-account: required",
+        ),
+    ] {
+        let error = sent(&of_source(args)).unwrap_err();
+        assert!(error.starts_with(beginning), "{beginning}: {error}");
+    }
+}
+
+#[test]
+fn calls_without_a_name_are_from_the_development_account_unless_they_are_signed() {
+    let account = |args: CredentialArgs| args.called_account();
+    assert_eq!(account(CredentialArgs::default()).as_deref(), Some("devstoreaccount1"));
+    assert_eq!(account(acme()).as_deref(), Some("acme"));
+    assert_eq!(account(connection("AccountName=other;AccountKey=x")).as_deref(), Some("other"));
+    for signed in [
+        CredentialArgs { sas: secret("sig=1"), ..CredentialArgs::default() },
+        CredentialArgs { sas_file: Some("/nowhere".into()), ..CredentialArgs::default() },
+        connection("SharedAccessSignature=sig=1"),
+    ] {
+        assert_eq!(account(signed), None);
+    }
+    let named = CredentialArgs { sas: secret("sig=1"), ..acme() };
+    assert_eq!(account(named).as_deref(), Some("acme"));
+}

@@ -158,3 +158,21 @@ fn an_address_is_shown_with_the_port_that_is_called() {
         assert_eq!(with_port(endpoint), shown);
     }
 }
+
+#[test]
+fn the_address_of_a_source_is_checked_by_the_same_rules_under_its_own_name() {
+    for (endpoint, has_tls, rule) in [
+        ("there", false, "must be HOST:PORT, or begin with http:// or https://"),
+        ("http://there:0", false, "port must be 1 to 65535"),
+        ("http://there/path", false, "must have no path behind the host and the port"),
+        ("http://there", true, "must begin with https:// where --source-ca-file is given"),
+    ] {
+        let error = check_source(endpoint, has_tls).unwrap_err().to_string();
+        let text = format!("the address of the source: {rule}: value=`{endpoint}`");
+        assert_eq!(error, text);
+    }
+    assert!(check_source("https://there", true).is_ok());
+    assert!(check_source("http://there:1", false).is_ok());
+    let secret = check_source("http://user:SECRET@there", false).unwrap_err().to_string();
+    assert!(!secret.contains("SECRET"), "{secret}");
+}
