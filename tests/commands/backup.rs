@@ -2,11 +2,13 @@
 
 mod continuous;
 mod damaged;
+mod diffs;
 mod documented;
 mod encrypted;
 mod interrupted;
 mod kept;
 mod mounted;
+mod named;
 mod scheduled;
 mod served;
 

@@ -1,5 +1,7 @@
 //! The command line of `trestle backup`.
 
+mod shown;
+
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -9,6 +11,7 @@ use trestle_command::{
 };
 use trestle_kv::Ticks;
 
+pub use self::shown::{DiffArgs, NamedRestoreArgs};
 use crate::sealed::Identities;
 
 /// How fast a backup reads where nothing else is given, in bytes a second.
@@ -197,15 +200,26 @@ pub struct RestoreArgs {
     #[arg(long, value_name = "TIME", value_parser = restore_instant, conflicts_with = "id")]
     pub(crate) to: Option<RestoreInstant>,
     /// The data directory, which is made, or empty
-    #[arg(long, value_name = "DIR")]
-    pub data_dir: PathBuf,
+    #[arg(
+        long,
+        value_name = "DIR",
+        required_unless_present_any = SELECTED,
+        conflicts_with_all = SELECTED
+    )]
+    pub data_dir: Option<PathBuf>,
+    /// What of it is copied into a running server
+    #[command(flatten)]
+    pub named: NamedRestoreArgs,
     /// Where its blobs and logs go [default: files in the data directory]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", conflicts_with_all = SELECTED)]
     pub blob_url: Option<String>,
     /// Its key
     #[command(flatten)]
     pub(crate) key: KeyArgs,
 }
+
+/// The arguments that name what is copied.
+const SELECTED: [&str; 3] = ["tables", "queues", "containers"];
 
 /// The instant that a restore is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -280,7 +294,9 @@ Every part is verified while it is read. A data directory whose restore was inte
 opened; repeat the command, which then starts again. With --to it is the newest backup before that
 instant, and the changes after it, up to what was acknowledged by then; `trestle backup list` shows how far
 each backup can be restored. Start the server on the new directory with the
-configuration of the old one. What has expired since the backup, such as messages past their time to
+configuration of the old one. With --table, --queue or --container these are copied into the running
+server of --endpoint, under another name as in --table orders=ordersBefore, and compared at the end; what is
+there already stays as it is. What has expired since the backup, such as messages past their time to
 live, expires when the server starts.";
 
 const PRUNE_HELP: &str = "\

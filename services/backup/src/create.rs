@@ -74,7 +74,7 @@ impl BackupWriter {
         let failed = || CliError::file("cannot use the targets that the data directory had");
         let known = KnownTargets::of(&store.path).map_err(failed())?;
         if known.has(target).map_err(failed())? && !Repository::is_marked(target).await? {
-            let text = KnownTargets::refusal(&store.path, target);
+            let text = KnownTargets::problem(&store.path, target);
             return Err(CliError::Source { text, busy: false });
         }
         let repository = Repository::create(target, &store_id, recipients.as_ref()).await?;

@@ -53,8 +53,8 @@ impl KnownTargets {
         replace_file(data_dir, FILE, lines.as_bytes())
     }
 
-    /// Why a target that has no backups any more is refused.
-    pub(crate) fn refusal(data_dir: &Path, target: &str) -> String {
+    /// The error of a target that has no backups any more.
+    pub(crate) fn problem(data_dir: &Path, target: &str) -> String {
         format!(
             "the backups that were made at the target are not there, is it mounted? target=`{target}`; to begin anew \
              there, remove its line from `{}`",

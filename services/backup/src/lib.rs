@@ -53,7 +53,7 @@ use trestle_command::{
 use trestle_kv::{Entry, Keyspace};
 
 pub use self::{
-    args::{BackupCommand, CreateArgs, RestoreArgs, SourceArgs},
+    args::{BackupCommand, CreateArgs, DiffArgs, NamedRestoreArgs, RestoreArgs, SourceArgs},
     changes::{CHANGES, ChangesEnd, ShippedChanges, based_line, note_based_line},
     mount::{MountArgs, MountedBackup},
     sealed::keys_problem,

@@ -49,7 +49,9 @@ pub(crate) async fn run(
     let objects = args.blob_url.as_deref().map(str::parse).transpose();
     let objects: Option<ObjectsUrl> =
         objects.map_err(|rule| CliError::Usage(format!("--blob-url: {rule}")))?;
-    let store = DataDirectory { path: args.data_dir.clone(), rules };
+    let path = args.data_dir.clone();
+    let path = path.ok_or_else(|| CliError::Usage("--data-dir is required".to_owned()))?;
+    let store = DataDirectory { path, rules };
     let text = args.backup.target.text()?;
     let repository = Repository::open(text, args.key.read().await?).await?;
     if let Some(to) = args.to {

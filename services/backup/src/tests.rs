@@ -342,3 +342,26 @@ async fn a_row_whose_object_is_missing_is_damage_and_the_rest_is_backed_up() {
     let error = world.create().await.unwrap_err().to_string();
     assert!(error.contains("every object of the data directory is missing"), "{error}");
 }
+
+#[tokio::test]
+async fn a_target_that_lost_its_backups_is_an_error_until_it_is_begun_anew() {
+    let mut world = World::new(false).await;
+    world.change(&[(1, 1, 5)], &[]).await;
+    world.create().await.unwrap();
+    let (target, away) = (world.path("target"), world.path("away"));
+    fs::rename(&target, &away).unwrap();
+    // With nothing in its place, and with an empty directory.
+    assert!(world.create().await.is_err());
+    fs::create_dir(&target).unwrap();
+    let error = world.create().await.unwrap_err().to_string();
+    assert!(error.contains("is it mounted?") && error.contains("backup-targets"), "{error}");
+    assert_eq!(fs::read_dir(&target).unwrap().count(), 0, "nothing is made there");
+    fs::remove_dir(&target).unwrap();
+    fs::rename(&away, &target).unwrap();
+    world.create().await.unwrap();
+
+    fs::rename(&target, &away).unwrap();
+    fs::remove_file(world.path("data/backup-targets")).unwrap();
+    let made = world.made().await;
+    world.check(&made, 0).await;
+}

@@ -46,6 +46,7 @@ pub use table::args::{
     GetEntityArgs, ImportArgs, ImportMode, InsertEntityArgs, QueryArgs, TableCommand, UpsertMode,
     WriteEntityArgs,
 };
+pub use table::diff_table;
 
 pub use token::{CreateTokenArgs, TokenArgs, TokenCommand};
 

@@ -10,6 +10,7 @@ use trestle_command::{
 use crate::service::{DataService, PolicyOwner, run_policy, run_properties};
 
 pub(crate) mod args;
+mod diff;
 mod entities;
 mod explain;
 mod export;
@@ -19,6 +20,7 @@ mod stats;
 mod tables;
 
 use args::{EntityCommand, TableCommand};
+pub use diff::diff_table;
 pub(crate) use stats::service_record;
 
 /// Runs a command on tables.

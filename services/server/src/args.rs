@@ -1,5 +1,6 @@
 //! The command line. Stable: scripts rely on it.
 
+mod client_flags;
 mod help;
 mod offered;
 mod parsed;
@@ -15,7 +16,7 @@ use clap::{
     error::ErrorKind, parser::ValueSource,
 };
 use clap_complete::Shell;
-use trestle_backup::{BackupCommand, MountArgs};
+use trestle_backup::{BackupCommand, DiffArgs, MountArgs};
 use trestle_cli::{
     BenchCommand, BlobCommand, EntityCommand, LogCommand, MessageCommand, QueueCommand, SasArgs,
     TableCommand, TokenArgs,
@@ -24,12 +25,15 @@ use trestle_command::{
     context::ContextCommand,
     errors::EXIT_CODES,
     flags::{ClientFlags, VariableArgs},
-    output::OutputFormat,
     trust::TlsArgs,
 };
 use trestle_import::ImportCommand;
 
 use self::{
+    client_flags::{
+        CALLING, CONTEXT_COMMANDS, CONTEXT_FLAGS, ENDPOINT, SERVER_COMMANDS, SIGNING,
+        foreign_argument, foreign_form, source, unlisted, unlisted_but,
+    },
     help::{
         BACKUP_HELP, COMPACT_HELP, COMPLETIONS_HELP, CONFIG_HELP, DOCTOR_HELP, HEALTHCHECK_HELP,
         LOCAL_HELP, REPAIR_HELP, ROOT_HELP, SERVE_HELP, with_exit_codes, without_csv,
@@ -109,7 +113,7 @@ pub enum Command {
     Compact(CompactArgs),
     /// Back up a data directory while its server runs, and restore it
     #[command(subcommand, after_help = BACKUP_HELP)]
-    Backup(BackupCommand),
+    Backup(BackupCommands),
     /// Check the configuration, the machine, and what a server reaches, with a hint for each finding
     #[command(after_help = DOCTOR_HELP)]
     Doctor(DoctorArgs),
@@ -128,6 +132,16 @@ pub enum Command {
     /// Print the version
     #[command(after_help = LOCAL_HELP)]
     Version,
+}
+
+/// Backups.
+#[derive(Debug, Subcommand)]
+pub enum BackupCommands {
+    /// Of a data directory and a target.
+    #[command(flatten)]
+    Own(BackupCommand),
+    /// Show what differs between tables at an instant and now, on the server of --endpoint
+    Diff(DiffArgs),
 }
 
 /// The configuration.
@@ -159,23 +173,6 @@ impl ConfigFileArgs {
 /// The configuration file that is used without an argument.
 const CONFIG_FILE: &str = "./trestle.toml";
 
-/// The commands that call no server, and the arguments for clients that they have all the same.
-const SERVER_COMMANDS: [(&str, &[&str]); 11] = [
-    ("serve", &[]),
-    ("healthcheck", &["endpoint", "ca_file", "server_name", "cert_file", "key_file", "quiet"]),
-    ("config", &["quiet"]),
-    ("repair", &["quiet"]),
-    ("compact", &REPORT_FLAGS),
-    ("backup", &REPORT_FLAGS),
-    ("doctor", &REPORT_FLAGS),
-    ("completions", &["quiet"]),
-    ("man", &["quiet"]),
-    ("token", &["quiet"]),
-    ("version", &REPORT_FLAGS),
-];
-/// The arguments for clients of commands with a report.
-const REPORT_FLAGS: [&str; 3] = ["output", "json", "quiet"];
-
 impl Cli {
     /// The whole command line. Arguments for clients are not shown for commands that call no server.
     #[must_use]
@@ -195,7 +192,7 @@ impl Cli {
         });
         let command = SERVER_COMMANDS.iter().fold(command, |command, (name, kept)| {
             command.mut_subcommand(name, |inner| {
-                unlisted(inner, |id| !kept.contains(&id)).mut_args(without_csv)
+                unlisted_but(inner, &CALLING, |id| !kept.contains(&id)).mut_args(without_csv)
             })
         });
         command.mut_subcommands(|inner| with_exit_codes(inner, ""))
@@ -269,83 +266,6 @@ impl Cli {
         }
         Ok(cli)
     }
-}
-
-/// The command without the help of those arguments for clients that `is_foreign` selects.
-fn unlisted(command: clap::Command, is_foreign: impl Fn(&str) -> bool + Copy) -> clap::Command {
-    let command = command.mut_args(|arg| {
-        let hides = arg.is_global_set() && is_foreign(arg.get_id().as_str());
-        if hides { arg.hide(true) } else { arg }
-    });
-    command.mut_subcommands(|inner| unlisted(inner, is_foreign))
-}
-
-/// The commands of clients that call no server. Signing needs credentials, and no address.
-const SIGNING: &str = "sas";
-/// These need neither: `context set` alone stores them.
-const CONTEXT_COMMANDS: [&str; 3] = ["context list", "context use", "context delete"];
-/// Their arguments.
-const CONTEXT_FLAGS: [&str; 4] = ["output", "json", "quiet", "terminal_columns"];
-/// The arguments for clients that name no server and no credentials.
-const OUTPUT_FLAGS: [&str; 6] =
-    ["output", "json", "quiet", "verbose", "timeout", "terminal_columns"];
-
-/// An argument for clients with a command that calls no server.
-fn foreign_argument(matches: &ArgMatches, command: &mut clap::Command) -> Option<clap::Error> {
-    let (name, inner) = matches.subcommand()?;
-    let (name, flag) = match SERVER_COMMANDS.iter().find(|(known, _)| *known == name) {
-        Some((_, kept)) => (name.to_owned(), given_flag(inner, kept)?),
-        None if name == SIGNING => (name.to_owned(), endpoint_flag(inner)?),
-        None => (context_command(name, inner)?, given_flag(inner, &CONTEXT_FLAGS)?),
-    };
-    let is_of_call = !OUTPUT_FLAGS.contains(&flag.as_str());
-    let reason = match name.as_str() {
-        "healthcheck" => ": it calls the server of --endpoint or of its configuration",
-        _ if is_of_call => ": it calls no server",
-        _ => "",
-    };
-    let text = format!("`trestle {name}` takes no --{flag}{reason}");
-    Some(command.error(ErrorKind::UnknownArgument, text))
-}
-
-/// A form of output that the report of a command does not have.
-fn foreign_form(matches: &ArgMatches, command: &mut clap::Command) -> Option<clap::Error> {
-    let (name, inner) = matches.subcommand()?;
-    let (_, kept) = SERVER_COMMANDS.iter().find(|(known, _)| *known == name)?;
-    let has_form = kept.contains(&"output");
-    let form = has_form.then(|| inner.get_one::<OutputFormat>("output").copied()).flatten()?;
-    let text = format!("`trestle {name}` has no form csv: use json, jsonl or plain");
-    (form == OutputFormat::Csv).then(|| command.error(ErrorKind::InvalidValue, text))
-}
-
-/// The first argument for clients on the command line that is not kept.
-fn given_flag(inner: &ArgMatches, kept: &[&str]) -> Option<String> {
-    let own = ClientFlags::augment_args(clap::Command::new("client"));
-    let flags = own.get_arguments().map(|arg| arg.get_id().as_str());
-    let mut flags = flags.filter(|id| !kept.contains(id) && inner.ids().any(|found| found == id));
-    let given = flags.find(|id| inner.value_source(id) == Some(ValueSource::CommandLine))?;
-    Some(given.replace('_', "-"))
-}
-
-/// The command on contexts of these arguments that uses no server and no credentials.
-fn context_command(name: &str, inner: &ArgMatches) -> Option<String> {
-    let whole = format!("{name} {}", inner.subcommand_name()?);
-    CONTEXT_COMMANDS.contains(&whole.as_str()).then_some(whole)
-}
-
-/// The argument for the address of a server.
-const ENDPOINT: &str = "endpoint";
-
-/// Where the value of an argument is from; none where the command has no such argument.
-fn source(inner: &ArgMatches, argument: &str) -> Option<ValueSource> {
-    let is_known = inner.ids().any(|id| id == argument);
-    is_known.then(|| inner.value_source(argument)).flatten()
-}
-
-/// The address, where it is on the command line.
-fn endpoint_flag(inner: &ArgMatches) -> Option<String> {
-    let is_given = source(inner, ENDPOINT) == Some(ValueSource::CommandLine);
-    is_given.then(|| ENDPOINT.to_owned())
 }
 
 /// Arguments of `serve`. They override the environment and the file. Their values are parsed as those of settings, so

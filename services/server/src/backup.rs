@@ -2,12 +2,28 @@
 
 use std::path::Path;
 
-use trestle_backup::{BackupCommand, ObjectAreaName, ObjectName, StoreRules};
+use trestle_backup::{
+    BackupCommand, DiffArgs, MountedBackup, ObjectAreaName, ObjectName, RestoreArgs, StoreRules,
+};
+use trestle_command::{
+    client::Session,
+    errors::CliError,
+    flags::ClientArgs,
+    output::{Output, report_line},
+};
+use trestle_import::{CopyArgs, TrestleSource};
 use trestle_kv::Entry;
+use trestle_service::name::AccountName;
 
 use crate::{
-    args::ConfigFileArgs, process_error::ProcessError, settings::Settings, storage, store_id,
+    args::ConfigFileArgs, process_error::ProcessError, settings::Settings,
+    shown_backup::ShownBackup, storage, store_id,
 };
+
+/// Most tables, key ranges or blobs that are copied at a time.
+const AT_ONCE: u16 = 8;
+/// The checkpoint of a copy out of a backup, in the current directory.
+const CHECKPOINT: &str = "backup.trestle-import";
 
 /// The rules of every service.
 #[must_use]
@@ -40,6 +56,68 @@ pub fn locate(
     let settings = load(file.as_deref(), source.data_dir.as_deref())?;
     source.data_dir = Some(settings.storage.data_dir);
     Ok(())
+}
+
+/// Copies what is named of a backup into the server of a client.
+///
+/// # Errors
+/// A backup that cannot be read, a name that it has not, targets that are not empty, errors of the server.
+pub async fn restore_named(args: RestoreArgs, client: &ClientArgs) -> Result<(), CliError> {
+    let mounted = args.open(rules()).await?;
+    let name = format!("{} of {}", mounted.id, mounted.instant);
+    let named = args.named;
+    let copy = CopyArgs {
+        into_existing: named.into_existing,
+        resume: named.resume,
+        checkpoint: None,
+        skip_blobs: false,
+        snapshots: named.snapshots,
+        parallel: AT_ONCE,
+    };
+    let shown = show(mounted, named.from_account, client).await?;
+    let account = shown.client.account_name();
+    let copied = async {
+        let session = Session::connect(&shown.client).await?;
+        let server = TrestleSource { session, name, account, checkpoint: CHECKPOINT.into() };
+        trestle_import::import_from(server, &named.selection, &copy, client).await
+    };
+    let copied = copied.await;
+    shown.stop().await;
+    copied
+}
+
+/// Prints what differs between tables of a backup and those of the server of a client.
+///
+/// # Errors
+/// A backup that cannot be read, a table that neither has, errors of the server.
+pub async fn diff(args: DiffArgs, client: &ClientArgs) -> Result<(), CliError> {
+    let mounted = args.open(rules()).await?;
+    let shown = show(mounted, args.from_account, client).await?;
+    let mut output = Output::standard(&client.output);
+    let compared = async {
+        let (then, now) = (Session::connect(&shown.client).await?, Session::connect(client).await?);
+        for table in &args.tables {
+            trestle_cli::diff_table((&then, &now), table, &mut output).await?;
+        }
+        Ok(())
+    };
+    let compared = compared.await;
+    shown.stop().await;
+    let printed = output.finish();
+    compared.and(printed)
+}
+
+/// Shows an account of a backup, that of the client if none is named.
+async fn show(
+    mounted: MountedBackup,
+    account: Option<String>,
+    client: &ClientArgs,
+) -> Result<ShownBackup, CliError> {
+    mounted.notes.iter().for_each(|note| report_line(note));
+    let development = || AccountName::development().as_str().to_owned();
+    let account = account.or_else(|| client.account_name()).unwrap_or_else(development);
+    let shown = ShownBackup::start(mounted, &account, client).await;
+    shown.map_err(|error| CliError::Usage(format!("the backup cannot be shown: {error}")))
 }
 
 fn objects_of(row: &Entry) -> Result<Vec<ObjectName>, String> {

@@ -38,6 +38,7 @@ pub mod running;
 pub mod scheduled_backups;
 pub mod serve;
 pub mod settings;
+mod shown_backup;
 mod slow;
 pub mod storage;
 mod storage_quota;

@@ -12,8 +12,8 @@ use std::{
 use clap_complete::Shell;
 use trestle::{
     args::{
-        Cli, Command, CompactArgs, ConfigCommand, DoctorArgs, HealthcheckArgs, RepairArgs,
-        ServeArgs,
+        BackupCommands, Cli, Command, CompactArgs, ConfigCommand, DoctorArgs, HealthcheckArgs,
+        RepairArgs, ServeArgs,
     },
     backup, compact,
     descriptors::DescriptorPlan,
@@ -25,11 +25,12 @@ use trestle::{
     serve::{self, Server},
     settings::Settings,
 };
-use trestle_backup::BackupCommand;
+use trestle_backup::{BackupCommand, DiffArgs, RestoreArgs};
 use trestle_cli::ClientCommand;
 use trestle_command::{
     errors::without_number,
     flags::{ClientArgs, ClientFlags},
+    outcome::{end_call, finish_call},
     output::{OutputFormat, report_line, report_lines},
 };
 use trestle_runtime::config::{self, ConfigError, Sources};
@@ -53,7 +54,15 @@ fn main() -> ExitCode {
         Command::Healthcheck(args) => healthcheck(args),
         Command::Repair(args) => repair_store(&args),
         Command::Compact(args) => compact_store(&args, client.format()),
-        Command::Backup(command) => back_up(command, &client),
+        Command::Backup(BackupCommands::Diff(args)) => {
+            self::call(client, |client| Box::pin(diff(args, client)))
+        }
+        Command::Backup(BackupCommands::Own(BackupCommand::Restore(args)))
+            if !args.named.selection.is_everything() =>
+        {
+            self::call(client, |client| Box::pin(restore_named(args, client)))
+        }
+        Command::Backup(BackupCommands::Own(command)) => back_up(command, &client),
         Command::Doctor(args) => diagnose(&args, client.format()),
         Command::Config(ConfigCommand::Print(args)) => print_config(&args),
         Command::Config(ConfigCommand::Check(args)) => check_config(&args, client.is_quiet()),
@@ -176,6 +185,14 @@ fn back_up(mut command: BackupCommand, flags: &ClientFlags) -> Result<ExitCode, 
     backup::locate(&mut command, load_store)?;
     let (rules, output) = (backup::rules(), flags.output());
     run(None, Box::pin(async { trestle_backup::run_backup(command, rules, &output).await }))
+}
+
+async fn restore_named(args: RestoreArgs, client: &ClientArgs) -> ExitCode {
+    finish_call(backup::restore_named(args, client).await, client).await
+}
+
+async fn diff(args: DiffArgs, client: &ClientArgs) -> ExitCode {
+    end_call(backup::diff(args, client).await, client, true).await
 }
 
 /// Prints every finding, also where the settings are invalid.

@@ -98,7 +98,9 @@ impl TargetDirectory {
         let found = directory.metadata()?;
         match (found.dev(), found.ino()) == self.identity {
             true => directory.sync_all(),
-            false => Err(io::Error::other("it is another directory than before: was it unmounted?")),
+            false => {
+                Err(io::Error::other("it is another directory than before: was it unmounted?"))
+            }
         }
     }
 }

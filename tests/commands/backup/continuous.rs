@@ -1,5 +1,6 @@
 //! Continuous backups: any instant is restored.
 
+mod copies;
 mod followed;
 mod lost;
 mod windows;
@@ -15,7 +16,7 @@ use super::{
 use crate::client::becomes;
 
 /// Starts a server that sends every change to the target; its log is a file of this name.
-fn continuous(backups: &Backups, log: &str, settings: &[(&str, &str)]) -> Server {
+pub(super) fn continuous(backups: &Backups, log: &str, settings: &[(&str, &str)]) -> Server {
     let (data, target) = (backups.text("data"), backups.text("target"));
     let own = [
         ("TRESTLE__BACKUP__TARGET", target.as_str()),
@@ -27,7 +28,7 @@ fn continuous(backups: &Backups, log: &str, settings: &[(&str, &str)]) -> Server
 
 /// The time, by RFC 3339, which is later than that of everything acknowledged before, and earlier than of all after it.
 #[expect(clippy::disallowed_methods, reason = "a person names the time of the clock")]
-fn now() -> String {
+pub(super) fn now() -> String {
     let pause = || std::thread::sleep(Duration::from_millis(30));
     pause();
     let time: prost_types::Timestamp = SystemTime::now().into();
@@ -36,7 +37,7 @@ fn now() -> String {
 }
 
 /// Waits until an instant can be restored.
-fn covered(backups: &Backups, instant: &str) {
+pub(super) fn covered(backups: &Backups, instant: &str) {
     let until = || {
         let listed = backups.backup("list", &["-o", "jsonl"]).output;
         let record: Value = serde_json::from_str(listed.lines().last()?).ok()?;
@@ -53,7 +54,7 @@ fn orders_at(backups: &Backups, instant: &str) -> Ended {
     run(&backups.serve(&name), &["table", "export", "orders", "-"])
 }
 
-fn insert(server: &Server, row: &str) {
+pub(super) fn insert(server: &Server, row: &str) {
     succeeds(server, &["entity", "insert", "orders", "-p", "p", "-r", row, "--set", "v=1"]);
 }
 

@@ -8,7 +8,7 @@ fn the_drill_of_the_page_works() {
     let page = fs::read_to_string(page).unwrap();
     let blocks: Vec<_> =
         page.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-    let [drill, serve, copy_back, mistake, encryption, pruning] = blocks[..] else {
+    let [drill, named, serve, copy_back, mistake, encryption, pruning] = blocks[..] else {
         panic!("{} blocks", blocks.len())
     };
     let backups = Backups::new();
@@ -26,13 +26,16 @@ fn the_drill_of_the_page_works() {
     };
     let run_block = |commands: &str| run_at(&server, commands);
     run_block(drill);
+    run_block(named);
+    let found = succeeds(&server, &["entity", "query", "customersBefore", "-o", "jsonl"]).output;
+    assert!(found.contains("Ada"), "{found}");
     // The server of the page, on free ports.
     let target = backups.text("backups");
     assert!(serve.starts_with("trestle serve --backup ./backups --listen 127.0.0.1:50061 "));
     let shown = Server::start(&["--backup", &target], &[]);
     run_block(&copy_back.replace("http://127.0.0.1:50061", &shown.endpoint()));
-    let found = succeeds(&server, &["entity", "query", "ordersBefore", "-o", "jsonl"]).output;
-    assert!(found.contains("990"), "{found}");
+    let found = succeeds(&server, &["entity", "query", "customersThen", "-o", "jsonl"]).output;
+    assert!(found.contains("Ada"), "{found}");
     let data = backups.text("followed");
     let target = backups.text("every-second");
     let settings =

@@ -75,6 +75,7 @@ fn the_help_has_the_exit_codes_of_its_command_and_the_arguments_that_it_accepts(
     for (command, has_rows) in [
         (&["table", "import"][..], true),
         (&["import", "azurite"], true),
+        (&["import", "trestle"], true),
         (&["table", "list"], false),
         (&["context", "set"], false),
         (&["bench", "table"], false),
@@ -90,6 +91,10 @@ fn the_help_has_the_exit_codes_of_its_command_and_the_arguments_that_it_accepts(
         assert!(help(&[command]).contains("--output"), "{command}");
     }
     assert!(help(&["man"]).contains("--quiet"));
+    let source = help(&["import", "trestle"]);
+    for text in ["--source-context <NAME>", "--table <NAME[=NEW]>", "[ADDRESS]", "ordering group"] {
+        assert!(source.contains(text), "{text}: {source}");
+    }
 }
 
 #[test]

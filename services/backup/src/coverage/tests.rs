@@ -237,3 +237,123 @@ fn windows_lead_to_the_last_from_the_backup_or_from_their_beginning() {
     let of_none = BackupManifest { newest: None, ..base };
     assert!(!leads(None, Some(&of_none), last));
 }
+
+mod random {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The history of a data directory: what is committed, sent and backed up, and where it goes back to a copy.
+    #[derive(Debug, Clone, Copy)]
+    enum HistoryStep {
+        Commit,
+        Window,
+        Backup,
+        /// A copy of the directory is put back, and so a line begins.
+        Return(usize),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<HistoryStep>> {
+        let step = prop_oneof![
+            5 => Just(HistoryStep::Commit),
+            5 => Just(HistoryStep::Window),
+            2 => Just(HistoryStep::Backup),
+            1 => (0_usize..20).prop_map(HistoryStep::Return),
+        ];
+        prop::collection::vec(step, 0..60)
+    }
+
+    /// What is at a target, and which changes each part of it has.
+    #[derive(Default)]
+    struct Target {
+        windows: Vec<(WindowName, BTreeSet<u64>)>,
+        bases: Vec<(BackupManifest, BTreeSet<u64>)>,
+        /// The changes that there were at each window's end, by its line and instant.
+        ends: Vec<(String, u64, BTreeSet<u64>)>,
+    }
+
+    fn target(steps: &[HistoryStep]) -> Target {
+        let mut target = Target::default();
+        let (mut changes, mut copies) = (BTreeSet::new(), vec![BTreeSet::new()]);
+        let (mut unsent, mut now, mut from, mut number, mut name) = (Vec::new(), 1, 1, 0, 0);
+        for step in steps {
+            now += 2;
+            match step {
+                HistoryStep::Commit => {
+                    changes.insert(now);
+                    unsent.push(now);
+                    copies.push(changes.clone());
+                }
+                HistoryStep::Window => {
+                    let to = unsent.last().copied().unwrap_or(from);
+                    let line = format!("l{name}");
+                    let window = super::name(&line, number, [from, to, now]);
+                    target.windows.push((window, unsent.drain(..).collect()));
+                    target.ends.push((line, now, changes.clone()));
+                    (from, number) = (to, number + 1);
+                }
+                HistoryStep::Backup => {
+                    let newest = changes.last().copied().unwrap_or(1);
+                    let base = base_of(&format!("l{name}"), &now.to_string(), newest, now);
+                    target.bases.push((base, changes.clone()));
+                }
+                HistoryStep::Return(index) => {
+                    changes = copies[index % copies.len()].clone();
+                    (name, number) = (name + 1, 0);
+                    from = changes.last().copied().unwrap_or(1);
+                    unsent.clear();
+                }
+            }
+        }
+        target
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_restored_is_what_there_was(steps in steps(), lost in prop::collection::vec(0_usize..40, 0..3)) {
+            let mut target = target(&steps);
+            for index in lost {
+                if index < target.windows.len() {
+                    target.windows.remove(index);
+                }
+            }
+            let coverage = Coverage::new(target.windows.iter().map(|(name, _)| name.clone()).collect());
+            let bases: Vec<_> = target.bases.iter().map(|(base, _)| base.clone()).collect();
+            for (line, at, expected) in &target.ends {
+                let Ok(plan) = coverage.plan(&bases, ticks(*at)) else { continue };
+                if plan.base.line.as_ref() != Some(line) {
+                    continue;
+                }
+                let (_, base) = target.bases.iter().find(|(base, _)| base == plan.base).unwrap();
+                let mut restored = base.clone();
+                for window in plan.windows.iter().chain(plan.later) {
+                    let (_, changes) = target.windows.iter().find(|(name, _)| name == window).unwrap();
+                    restored.extend(changes.iter().filter(|change| **change <= *at));
+                }
+                prop_assert_eq!(&restored, expected, "{} {}", line, at);
+            }
+        }
+
+        #[test]
+        fn a_lost_window_is_a_gap_of_the_backup_before_it_or_the_end(
+            steps in steps(),
+            lost in 0_usize..40,
+        ) {
+            let mut target = target(&steps);
+            prop_assume!(lost < target.windows.len());
+            let (lost, _) = target.windows.remove(lost);
+            let coverage = Coverage::new(target.windows.iter().map(|(name, _)| name.clone()).collect());
+            for (base, _) in &target.bases {
+                let is_after = |name: &WindowName| {
+                    name.line == lost.line && name.seq > lost.seq && name.at.get() > base.at
+                };
+                let is_needed = base.line.as_ref() == Some(&lost.line) && lost.to.get() > base.newest.unwrap();
+                if is_needed && target.windows.iter().any(|(name, _)| is_after(name)) {
+                    prop_assert!(coverage.behind_gap(base).is_some(), "{:?}", base.id);
+                }
+            }
+        }
+    }
+}

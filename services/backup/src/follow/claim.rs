@@ -1,14 +1,14 @@
 //! Which command may go on with a line: of several that have copies of one data directory, one.
 //!
-//! Commands have numbers. Each takes the one after that of the command before by a file at the target, which only one
-//! can write; a command whose next number is taken has been followed by another, which it cannot know of otherwise.
+//! Commands have numbers. Each claims the one after that of the command before by a file at the target, which only one
+//! can write; a command whose next number is claimed was followed by another, and finds that by this file alone.
 
 use trestle_command::errors::CliError;
 
 use super::sender::WindowSender;
 use crate::changes::{ChangesFolder, ShippedChanges};
 
-/// Takes the next number of a line; none where somebody else has it.
+/// Takes the next number of a line; none where another command has it.
 ///
 /// # Errors
 /// The target, or the data directory.

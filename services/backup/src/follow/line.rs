@@ -9,7 +9,8 @@ use crate::{
 };
 
 /// The error of a command that another one has followed.
-const FOLLOWED: &str = "another server with a copy of the data directory sends its changes to the target: only one of the two may";
+const FOLLOWED: &str =
+    "another server with a copy of the data directory sends its changes to the target";
 
 /// A line, and how far it is written.
 #[derive(Debug)]

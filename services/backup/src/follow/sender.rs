@@ -34,7 +34,7 @@ const REMEMBERED_MAX: usize = 50_000;
 /// Backups among which one of a line is searched.
 const BACKUPS_MAX: usize = 16;
 
-/// The path of the file that shows who has a number of a line.
+/// The path of the file that shows which command has a number of a line.
 fn claim_path(line: &str, run: u64) -> String {
     format!("{CHANGES}/{line}/run-{run:016x}")
 }
@@ -93,7 +93,7 @@ impl WindowSender {
         Ok(found.iter().filter_map(|it| WindowName::of_path(it.location.as_ref())).collect())
     }
 
-    /// Who has a number of a line, if somebody has.
+    /// Which command has a number of a line, if one has.
     ///
     /// # Errors
     /// The target cannot be read.
@@ -102,7 +102,7 @@ impl WindowSender {
             Ok(name) => Ok(Some(String::from_utf8_lossy(&name).into_owned())),
             Err(PartError::Missing) => Ok(None),
             Err(PartError::Store(error)) => Err(self.writer.repository.failed(&error)),
-            // Somebody wrote it.
+            // It is there.
             Err(_) => Ok(Some(String::new())),
         }
     }

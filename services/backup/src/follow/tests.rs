@@ -1,5 +1,6 @@
 //! A follower beside an engine whose changes it sends to a directory.
 
+mod copies;
 mod model;
 
 use std::{
@@ -269,59 +270,6 @@ async fn a_copy_of_the_data_directory_begins_a_line_of_its_own() {
     let lines = world.windows().await;
     assert_eq!(lines.len(), 2);
     assert_eq!(lines[follower.line.id()].len(), 1, "it begins at the end of what is committed");
-}
-
-#[tokio::test(start_paused = true)]
-async fn of_two_copies_of_a_data_directory_one_goes_on_with_the_line() {
-    let mut first = World::new();
-    drop(first.follow().await);
-    let second = World::new();
-    fs::copy(first.data().join("store-id"), second.data().join("store-id")).unwrap();
-    let line = line_of(&first.data());
-    fs::write(second.data().join(FOLDER).join("LINE"), &line).unwrap();
-    std::os::unix::fs::symlink(first.target(), second.target()).unwrap();
-    let mut follower = first.follow().await;
-    first.put(1, 1, "a").await;
-    let (refused, ()) = tokio::join!(second.try_follow(), async {
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        first.send(&mut follower).await;
-    });
-    let error = refused.err().unwrap().to_string();
-    assert!(error.contains("another server sends its changes to the target"), "{error}");
-    assert_eq!(first.sent().await, first.rows, "the second wrote nothing");
-}
-
-#[tokio::test]
-async fn a_command_that_another_one_followed_sends_no_more() {
-    let mut first = World::new();
-    let mut follower = first.follow().await;
-    let shipped: ShippedChanges = serde_json::from_slice(&line_of(&first.data())).unwrap();
-    let other = follower.sender.claim(&shipped.line, shipped.run + 1, "other").await.unwrap();
-    assert_eq!(other, "other");
-    assert_eq!(follower.sender.claim(&shipped.line, shipped.run + 1, "me").await.unwrap(), "other");
-    first.put(1, 1, "a").await;
-    first.note();
-    follower.step(&mut output()).await.unwrap();
-    follower.gathers_since = None;
-    let error = follower.step(&mut output()).await.unwrap_err().to_string();
-    assert!(error.contains("another server with a copy of the data directory"), "{error}");
-    let line = &first.windows().await[&shipped.line];
-    assert_eq!(line.len(), 1, "the first, empty one");
-}
-
-#[tokio::test]
-async fn a_claim_that_was_written_and_not_noted_is_that_of_the_command() {
-    let world = World::new();
-    let follower = world.follow().await;
-    let mut shipped: ShippedChanges = serde_json::from_slice(&line_of(&world.data())).unwrap();
-    shipped.claim = Some("mine".to_owned());
-    follower.sender.claim(&shipped.line, shipped.run + 1, "mine").await.unwrap();
-    drop(follower);
-    let line = serde_json::to_vec(&shipped).unwrap();
-    fs::write(world.data().join(FOLDER).join("LINE"), line).unwrap();
-    let follower = world.follow().await;
-    assert_eq!(follower.line.id(), shipped.line);
-    assert_eq!(follower.line.shipped().run, shipped.run + 2);
 }
 
 #[tokio::test]

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use tempfile::TempDir;
 use trestle_command::errors::CliError;
 use trestle_kv::{
-    Direction, Engine as _, EngineError, Entry, FjallEngine, FjallOptions, Keyspace, LoggedChange, Scan,
-    ScanLimit, Snapshot, Span, StoreWriter, after_key,
+    Direction, Engine as _, EngineError, Entry, FjallEngine, FjallOptions, Keyspace, LoggedChange,
+    Scan, ScanLimit, Snapshot, Span, StoreWriter, after_key,
 };
 
 use super::rows::{BackedUpRows, fill};

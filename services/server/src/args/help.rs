@@ -59,6 +59,7 @@ Examples:
   trestle backup create s3://backups/orders --data-dir ./data
   trestle backup list s3://backups/orders
   trestle backup restore s3://backups/orders --data-dir ./restored
+  trestle backup restore s3://backups/orders --table orders=ordersBefore
 
 Exit codes:
     0  done

@@ -226,3 +226,43 @@ fn a_prune_keeps_what_leads_to_every_instant_after_the_oldest_backup_that_is_kep
     assert_eq!(orders_at(backups, "latest").output, exported);
     assert_eq!(backups.backup("verify", &["--all"]).code, Some(0));
 }
+
+#[test]
+fn what_is_shown_of_an_instant_and_what_is_not_there_for_it() {
+    let followed = Followed::new(3, &[]);
+    let (backups, instants) = (&followed.backups, &followed.instants);
+    let (target, scratch) = (backups.text("target"), backups.text("scratch"));
+    let shows = |instant: &str| {
+        let args = ["--backup", &target, "--backup-to", instant];
+        let server = Server::start(&args, &[]);
+        succeeds(&server, &["table", "export", "orders", "-"]).output
+    };
+    for (instant, exported) in std::iter::zip(instants, &followed.exported) {
+        assert_eq!(&shows(instant), exported, "{instant}");
+    }
+
+    // No directory for temporary files.
+    let mut command = bare(&["backup", "restore", &target, "--to", &instants[0]]);
+    command.args(["--table", "orders=x"]).env("TMPDIR", &scratch);
+    let refused = Ended::of(command);
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    assert!(refused.errors.contains("see TMPDIR"), "{refused:?}");
+
+    let windows = followed.windows();
+    let last = windows.last().unwrap();
+    let whole = fs::read(last).unwrap();
+    fs::write(last, &whole[..whole.len() / 2]).unwrap();
+    assert_eq!(shows(&instants[1]), followed.exported[1], "it is not needed for that");
+    let args = ["serve", "--backup", &target, "--backup-to", &instants[2]];
+    let refused = Ended::of(bare(&args));
+    assert!(refused.errors.contains("a window of changes cannot be restored"), "{refused:?}");
+    fs::write(last, whole).unwrap();
+
+    // A gap in front of the last one.
+    fs::remove_file(&windows[windows.len() - 2]).unwrap();
+    let latest = backups.restore("latest", &["--to", "latest"]);
+    assert_eq!(latest.code, Some(0), "{latest:?}");
+    assert!(latest.errors.contains("that nothing leads to"), "{latest:?}");
+    let refused = followed.refused(&instants[2]);
+    assert!(refused.errors.contains("cannot be restored"), "{refused:?}");
+}

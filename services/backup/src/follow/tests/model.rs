@@ -188,7 +188,7 @@ proptest! {
             for step in steps {
                 model.step(step).await;
             }
-            model.check().await;
+            Box::pin(model.check()).await;
         });
     }
 }
@@ -204,5 +204,5 @@ async fn a_gap_between_two_lines_is_known_and_both_sides_of_it_are_restored() {
         model.step(step).await;
     }
     assert_eq!((model.noted.len(), model.lost.len()), (2, 0), "none was noted in the gap");
-    model.check().await;
+    Box::pin(model.check()).await;
 }
