@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the suite of object stores, and the server, on the protocols of two clouds: S3 of a real SeaweedFS, and blobs of
-# a real Azurite.
+# Runs the suite of object stores, the server, and continuous backups on the protocols of two clouds: S3 of a real
+# SeaweedFS, with object lock for the backups, and blobs of a real Azurite.
 #
 #   tests/objects/run.sh
 #
@@ -60,6 +60,25 @@ make_bucket() {
   echo "s3.bucket.create -name trestle" | timeout 10 "$weed" shell -master="127.0.0.1:$master.$master_grpc" |
     grep -q "created bucket"
 }
+# A bucket with object lock: for a day nothing in it is replaced or deleted, whatever the key.
+make_locked() {
+  "$python" - "$AWS_ENDPOINT" <<'PYTHON'
+import sys, boto3
+from botocore.exceptions import ClientError
+s3 = boto3.client("s3", endpoint_url=sys.argv[1])
+s3.create_bucket(Bucket="locked", ObjectLockEnabledForBucket=True)
+retention = {"Mode": "COMPLIANCE", "Days": 1}
+configuration = {"ObjectLockEnabled": "Enabled", "Rule": {"DefaultRetention": retention}}
+s3.put_object_lock_configuration(Bucket="locked", ObjectLockConfiguration=configuration)
+s3.put_object(Bucket="locked", Key="first", Body=b"x")
+version = s3.head_object(Bucket="locked", Key="first")["VersionId"]
+try:
+    s3.delete_object(Bucket="locked", Key="first", VersionId=version)
+except ClientError:
+    sys.exit(0)
+sys.exit("the lock does not hold")
+PYTHON
+}
 listens() { "$python" -c "import socket; socket.create_connection(('127.0.0.1', $1))"; }
 export AWS_ACCESS_KEY_ID=trestle AWS_SECRET_ACCESS_KEY=not-a-secret AWS_REGION=us-east-1
 export AWS_ENDPOINT="http://127.0.0.1:$s3" AWS_ALLOW_HTTP=true
@@ -79,6 +98,7 @@ PYTHON
 }
 until_true SeaweedFS listens "$s3"
 until_true "the bucket" make_bucket
+until_true "the bucket with object lock" make_locked
 until_true "the container" make_container
 
 # The suite of services/blob/src/objects/tests.rs.
@@ -92,7 +112,7 @@ done
 serve() {
   # The line of the server before this one would pass for this one's until the shell truncates the file.
   rm -f "$work/ready"
-  TRESTLE__STORAGE__BLOB_URL=$2 "$TRESTLE_BIN" serve --data-dir "$work/$1" --listen 127.0.0.1:0 \
+  env ${2:+TRESTLE__STORAGE__BLOB_URL="$2"} "$TRESTLE_BIN" serve --data-dir "$work/$1" --listen 127.0.0.1:0 \
     --admin 127.0.0.1:0 --azure-table off --azure-queue off --azure-blob off >"$work/ready" \
     2>"$work/$1.log" </dev/null &
   server=$!
@@ -115,6 +135,46 @@ ends() {
 
 # is_stopped ENDPOINT: whether a server reports that it does not serve.
 is_stopped() { ! "$TRESTLE_BIN" healthcheck --endpoint "$1"; }
+
+# every_second NAME TARGET: sends every change of a server to a target, through a kill of the server, and restores it.
+every_second() {
+  local name=$1 target=$2 instant
+  export TRESTLE__BACKUP__TARGET=$target TRESTLE__BACKUP__CONTINUOUS=true TRESTLE__BACKUP__EVERY=30d
+  serve "$name-followed" ""
+  until_true "the first backup" "$TRESTLE_BIN" backup show "$target"
+  ends 0 "$TRESTLE_BIN" table create orders
+  ends 0 "$TRESTLE_BIN" entity insert orders -p p -r 1 --set total:int64=990
+  ends 0 "$TRESTLE_BIN" blob container create photos
+  ends 0 "$TRESTLE_BIN" blob cp -r "$work/files" blob://photos
+  "$TRESTLE_BIN" table export orders "$work/$name-then.jsonl"
+  sleep 0.1
+  instant=$(date --utc +%Y-%m-%dT%H:%M:%S.%NZ)
+  sleep 0.1
+  ends 0 "$TRESTLE_BIN" table delete orders --yes
+  ends 0 "$TRESTLE_BIN" blob rm -r blob://photos/ --yes
+  kill -KILL "$server"
+  wait "$server" 2>/dev/null || true
+  serve "$name-followed" ""
+  until_true "the instant at $target" \
+    "$TRESTLE_BIN" backup restore "$target" --to "$instant" --data-dir "$work/$name-at"
+  ends 0 "$TRESTLE_BIN" backup restore "$target" --to "$instant" --table orders=ordersThen --container photos=album
+  "$TRESTLE_BIN" table export ordersThen "$work/$name-copied.jsonl"
+  cmp "$work/$name-then.jsonl" "$work/$name-copied.jsonl"
+  ends 0 "$TRESTLE_BIN" blob cp -r blob://album "$work/$name-album"
+  diff -r "$work/files" "$work/$name-album"
+  kill -TERM "$server"
+  wait "$server"
+  unset TRESTLE__BACKUP__TARGET TRESTLE__BACKUP__CONTINUOUS TRESTLE__BACKUP__EVERY
+  ends 0 "$TRESTLE_BIN" backup verify "$target"
+  serve "$name-at" ""
+  "$TRESTLE_BIN" table export orders "$work/$name-restored.jsonl"
+  cmp "$work/$name-then.jsonl" "$work/$name-restored.jsonl"
+  ends 0 "$TRESTLE_BIN" blob cp -r blob://photos "$work/$name-photos"
+  diff -r "$work/files" "$work/$name-photos"
+  kill -TERM "$server"
+  wait "$server"
+  echo "$target: an instant is restored after a kill"
+}
 
 mkdir "$work/files"
 head -c 20000000 /dev/urandom >"$work/files/large"
@@ -171,4 +231,6 @@ for url in s3://trestle/server az://trestle/server; do
   unset TRESTLE__STORAGE__BLOB_URL
   echo "$url: equal after a kill and a restart, and closed to another data directory and to an older start"
 done
-echo "2 passed, 0 failed"
+every_second locked s3://locked/every-second
+every_second az az://trestle/every-second
+echo "4 passed, 0 failed"
