@@ -27,15 +27,19 @@ pub(crate) struct Instants {
 }
 
 impl Instants {
-    /// Reads the names of windows and the manifests at a target.
+    /// Reads the names of windows and the manifests at a target, or only that of a backup.
     ///
     /// # Errors
-    /// A target that cannot be read.
-    pub(crate) async fn read(repository: &Repository) -> Result<Self, CliError> {
+    /// A target that cannot be read, or no such backup.
+    pub(crate) async fn read(repository: &Repository, id: Option<&str>) -> Result<Self, CliError> {
         // In front of the manifests: a backup that is made meanwhile may need later windows.
         let coverage = Coverage::new(repository.windows().await?);
         let (mut bases, mut notes) = (Vec::new(), Vec::new());
-        for id in repository.backups().await? {
+        let ids = match id {
+            Some(id) => vec![repository.id(Some(id)).await?],
+            None => repository.backups().await?,
+        };
+        for id in ids {
             match repository.manifest(&id).await {
                 Ok(manifest) => bases.push(manifest),
                 Err(reason) => notes.push(format!("a backup is not used: id=`{id}`: {reason}")),

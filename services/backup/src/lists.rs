@@ -108,6 +108,16 @@ impl ObjectRef {
         };
         Some(ObjectName { area, path: self.path.clone() })
     }
+
+    /// Its area and its path, for people.
+    pub(crate) fn shown(&self) -> String {
+        let area = match self.area {
+            1 => "blob",
+            2 => "log",
+            _ => "unknown",
+        };
+        format!("{area}/{}", self.path)
+    }
 }
 
 /// An entry of a list.

@@ -43,7 +43,6 @@ pub struct MountArgs {
         long = "backup-to",
         value_name = "TIME",
         requires = "target",
-        conflicts_with = "id",
         value_parser = restore_instant
     )]
     to: Option<RestoreInstant>,
@@ -78,7 +77,7 @@ impl MountArgs {
     }
 }
 
-/// Opens a backup: the one of an id or the newest, or the newest before an instant with the changes up to it.
+/// Opens a backup: the one of an id or the newest, and for an instant the changes after it up to that.
 ///
 /// # Errors
 /// One that cannot be read.
@@ -90,7 +89,7 @@ pub(crate) async fn open(
 ) -> Result<MountedBackup, CliError> {
     let repository = Arc::new(Repository::open(target, keys).await?);
     if let Some(to) = to {
-        return mount_instant(repository, to, rules).await;
+        return mount_instant(repository, (to, id), rules).await;
     }
     let manifest = repository.open_backup(id, &rules.keyspaces).await?;
     mount(repository, &manifest, rules).await
@@ -119,13 +118,13 @@ async fn mount(
     })
 }
 
-/// The store at an instant between backups: the newest one before it, and the changes after that.
+/// The store at an instant between backups: the newest one before it or that of an id, and the changes after that.
 async fn mount_instant(
     repository: Arc<Repository>,
-    to: RestoreInstant,
+    (to, id): (RestoreInstant, Option<&str>),
     rules: StoreRules,
 ) -> Result<MountedBackup, CliError> {
-    let instants = Instants::read(&repository).await?;
+    let instants = Instants::read(&repository, id).await?;
     let plan = instants.plan(to)?;
     repository.use_backup(plan.base, &rules.keyspaces)?;
     let base = rows(&repository, plan.base, &rules).await?;

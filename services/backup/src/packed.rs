@@ -63,17 +63,17 @@ pub(crate) fn unpack(path: &str, packed: &[u8]) -> Result<Vec<u8>, UnreadablePar
         return Err(UnreadablePart::Foreign);
     }
     let (head, body) =
-        packed.split_at_checked(HEAD_BYTES).ok_or(UnreadablePart::Changed("its head"))?;
+        packed.split_at_checked(HEAD_BYTES).ok_or(UnreadablePart::Changed("its head is cut"))?;
     let (_, rest) = head.split_at(MAGIC.len());
     let (codec, rest) = rest.split_at(1);
     let (length, expected) = rest.split_at(8);
     let length = <[u8; 8]>::try_from(length).map_or(u64::MAX, u64::from_be_bytes);
     let length = usize::try_from(length).ok().filter(|length| *length <= PLAIN_BYTES_MAX);
-    let length = length.ok_or(UnreadablePart::Changed("its length"))?;
+    let length = length.ok_or(UnreadablePart::Changed("its length cannot be"))?;
     let plain = match codec {
         [RAW] => body.to_vec(),
         [ZSTD] => zstd::bulk::decompress(body, length)
-            .map_err(|_| UnreadablePart::Changed("its compressed bytes"))?,
+            .map_err(|_| UnreadablePart::Changed("it cannot be decompressed"))?,
         _ => return Err(UnreadablePart::Foreign),
     };
     if plain.len() != length || hash(path, &plain).as_ref() != expected {

@@ -3,6 +3,7 @@
 //! The directory has the file `RESTORING` from before the first byte until all is durable, and no version opens one
 //! that has it. What was restored so far is no store: it is removed when the command is repeated.
 
+mod contents;
 mod instant;
 mod named;
 
@@ -23,11 +24,12 @@ use trestle_command::{
 use trestle_kv::{Entry, FillError, StoreWriter, Ticks};
 use trestle_objects::{ObjectStorage, ObjectsUrl};
 
+use self::contents::RestoredObjects;
 use crate::{
     DataDirectory, ObjectAreaName, RESTORING, StoreRules,
     args::RestoreArgs,
-    create::broken,
-    lists::{ChunkRef, ObjectRef},
+    create::{broken, with_damage},
+    lists::{ChunkRef, Damage, ObjectRef},
     manifest::{BackupManifest, KeyspaceRows},
     objects::pieces,
     replay::not_restored,
@@ -55,7 +57,8 @@ pub(crate) async fn run(
     let text = args.backup.target.text()?;
     let repository = Repository::open(text, args.key.read().await?).await?;
     if let Some(to) = args.to {
-        return instant::run(&repository, &store, (to, objects.as_ref()), out).await;
+        let which = (to, args.backup.id.as_deref(), objects.as_ref());
+        return instant::run(&repository, &store, which, out).await;
     }
     let manifest =
         repository.open_backup(args.backup.id.as_deref(), &store.rules.keyspaces).await?;
@@ -64,7 +67,7 @@ pub(crate) async fn run(
     let bar = out.progress(None, 0);
     bar.set_message("objects");
     let job = Restore { repository: &repository, manifest: &manifest, store: &store };
-    job.objects(objects.as_ref()).await?;
+    let restored = job.objects(objects.as_ref()).await?;
     // Last: what an earlier version looks at is whole only then.
     bar.set_message("rows");
     job.rows().await?;
@@ -76,20 +79,20 @@ pub(crate) async fn run(
         manifest.instant,
         counted(manifest.rows(), "row"),
         bytes(manifest.row_bytes()),
-        counted(manifest.objects.count, "object"),
-        bytes(manifest.objects.bytes),
+        counted(restored.count, "object"),
+        bytes(restored.bytes),
     );
     let record = json!({
         "id": id,
         "instant": manifest.instant,
         "data_dir": directory,
         "rows": manifest.rows(),
-        "objects": manifest.objects.count,
-        "damaged": manifest.damage.count,
+        "objects": restored.count,
+        "damaged": manifest.damage.count + restored.lost,
     });
-    out.either(&human, &record)?;
+    out.either(&human, &with_damage(record, &restored.damage))?;
     match manifest.damage.count {
-        0 => Ok(()),
+        0 => restored.verdict(out),
         found => {
             out.note(&format!(
                 "the backup lacks what could not be read when it was made: {}; see `trestle backup show`",
@@ -265,29 +268,41 @@ impl Restore<'_> {
         storage.map_err(|error| broken(&error))
     }
 
-    async fn objects(&self, url: Option<&ObjectsUrl>) -> Result<(), CliError> {
+    async fn objects(&self, url: Option<&ObjectsUrl>) -> Result<RestoredObjects, CliError> {
         let storage = self.storage(url).await?;
+        let mut restored = RestoredObjects::default();
         for at in &self.manifest.objects.lists {
             let objects: Vec<ObjectRef> =
                 verify::list(self.repository, at.list).await?.map_err(RestoreError::Part)?;
             let put = stream::iter(objects).map(|object| self.object(&storage, object));
-            let () = put.buffer_unordered(AT_ONCE).try_collect().await?;
+            let put: Vec<_> = put.buffer_unordered(AT_ONCE).try_collect().await?;
+            put.into_iter().for_each(|object| restored.add(object));
         }
-        Ok(())
+        Ok(restored)
     }
 
-    async fn object(&self, storage: &ObjectStorage, object: ObjectRef) -> Result<(), CliError> {
+    /// Writes an object; its bytes, or which part of it cannot be used. The rest of the store is restored without it.
+    async fn object(
+        &self,
+        storage: &ObjectStorage,
+        object: ObjectRef,
+    ) -> Result<Result<u64, Damage>, CliError> {
         let mut read = Vec::new();
         for at in pieces(object.bytes) {
-            let piece = verify::piece(self.repository, &object, at).await?;
-            read.push(bytes::Bytes::from(piece.map_err(RestoreError::Part)?));
+            match verify::piece(self.repository, &object, at).await? {
+                Ok(piece) => read.push(bytes::Bytes::from(piece)),
+                Err(bad) => {
+                    let (object, reason) = (object.shown(), bad.to_string());
+                    return Ok(Err(Damage { object, reason }));
+                }
+            }
         }
         let area = match object.name().map(|name| name.area) {
             Some(ObjectAreaName::Logs) => &storage.logs,
             _ => &storage.blobs,
         };
         let put = area.put(&object.path, PutPayload::from_iter(read)).await;
-        put.map(drop).map_err(|error| broken(&error))
+        put.map(|_| Ok(object.bytes)).map_err(|error| broken(&error))
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) enum SealError {
     #[error("it is encrypted for another key")]
     OtherKey,
     /// It was changed.
-    #[error("it was changed since it was written: its encryption")]
+    #[error("it was changed since it was written: it cannot be decrypted")]
     Changed,
 }
 

@@ -167,9 +167,13 @@ pub(crate) async fn piece(
     let path = parts.piece(index).path();
     let expected = (object.bytes - start).min(crate::objects::PIECE_BYTES);
     let read = part(repository, &path).await?;
-    Ok(read.and_then(|plain| match plain.len() as u64 == expected {
+    let read = read.and_then(|plain| match plain.len() as u64 == expected {
         true => Ok(plain),
         false => Err(BadPart::new(&path, &"it has another length than its list names")),
+    });
+    Ok(read.map_err(|bad| {
+        let reason = format!("{}: it is of object `{}`", bad.reason, object.shown());
+        BadPart::new(&bad.part, &reason)
     }))
 }
 

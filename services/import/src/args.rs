@@ -149,6 +149,7 @@ end both sides are compared: exit code 1 means that something was not copied, or
 const TRESTLE_HELP: &str = "\
 The source is another server of the same protocol, called over gRPC, and is only read: it may show a
 backup (trestle serve --backup). It may be the target server too if everything gets a new name.
+Without --table, --queue and --container everything is copied.
 
 Copied: tables with the types of their properties, queues with their settings, containers with their
 metadata and public access, blobs with their content, HTTP properties, metadata, tags and tiers, and

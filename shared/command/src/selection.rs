@@ -9,8 +9,7 @@ use crate::errors::CliError;
 /// What is copied from a server: everything, or the named tables, queues and containers only.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Selection {
-    /// Copy this table, under the new name if there is one; may be repeated. Without --table, --queue and --container
-    /// everything is copied
+    /// Copy this table, under the new name if there is one; may be repeated
     #[arg(long = "table", value_name = "NAME[=NEW]")]
     pub tables: Vec<Renamed>,
     /// Copy this queue; may be repeated

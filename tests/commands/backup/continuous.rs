@@ -181,9 +181,9 @@ fn any_instant_is_shown_without_a_restore() {
     assert_eq!(run(&copy, &["entity", "query", "orders"]).code, Some(3));
     assert_eq!(run(&copy, &["blob", "stat", "blob://pictures/cat"]).code, Some(3));
     drop(copy);
-    let both = ["serve", "--backup", &target, "--backup-to", "latest", "--backup-id", "a"];
-    let refused = Ended::of(bare(&both));
-    assert!(refused.code == Some(2) && refused.errors.contains("--backup-id"), "{refused:?}");
+    let absent = ["serve", "--backup", &target, "--backup-to", "latest", "--backup-id", "absent"];
+    let refused = Ended::of(bare(&absent));
+    assert!(refused.code == Some(2) && refused.errors.contains("id=`absent`"), "{refused:?}");
     let refused = Ended::of(bare(&["serve", "--backup", &target, "--backup-to", "yesterday"]));
     assert!(refused.code == Some(2) && refused.errors.contains("RFC 3339"), "{refused:?}");
 }

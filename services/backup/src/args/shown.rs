@@ -47,13 +47,7 @@ pub struct DiffArgs {
     #[command(flatten)]
     pub(crate) backup: ShowArgs,
     /// Compare this instant, such as 2026-01-31T08:00:00.5Z, or the last one that can be restored: latest
-    #[arg(
-        long,
-        visible_alias = "since",
-        value_name = "TIME",
-        value_parser = restore_instant,
-        conflicts_with = "id"
-    )]
+    #[arg(long, visible_alias = "since", value_name = "TIME", value_parser = restore_instant)]
     pub(crate) to: Option<RestoreInstant>,
     /// A table; may be repeated
     #[arg(long = "table", value_name = "NAME", required = true)]

@@ -16,22 +16,19 @@ use crate::{
     coverage::RestorePlan,
     create::with_damage,
     instants::{Instants, base_objects},
-    manifest::time_text,
+    manifest::{BackupManifest, time_text},
     replay::replay,
     repository::Repository,
 };
 
-/// Objects that are named to people.
-const DAMAGE_SHOWN: usize = 20;
-
-/// Restores an instant into a directory, with the objects at a URL.
+/// Restores an instant into a directory, from the backup of an id if there is one, with the objects at a URL.
 pub(super) async fn run(
     repository: &Repository,
     store: &DataDirectory,
-    (to, url): (RestoreInstant, Option<&ObjectsUrl>),
+    (to, id, url): (RestoreInstant, Option<&str>, Option<&ObjectsUrl>),
     out: &mut Output,
 ) -> Result<(), CliError> {
-    let instants = Instants::read(repository).await?;
+    let instants = Instants::read(repository, id).await?;
     instants.notes.iter().for_each(|note| out.note(note));
     let plan = instants.plan(to)?;
     instants.later(to, &plan).iter().for_each(|note| out.note(note));
@@ -41,8 +38,8 @@ pub(super) async fn run(
     bar.set_message("rows");
     let job = Restore { repository, manifest: plan.base, store };
     let storage = job.storage(url).await?;
-    let objects = base_objects(repository, plan.base).await?;
-    let writer = job.filled().await?;
+    let objects = base_objects(repository, plan.base).await.map_err(of_base(plan.base))?;
+    let writer = job.filled().await.map_err(of_base(plan.base))?;
     bar.set_message("changes");
     let (writer, mut replayed) =
         replay(repository, &plan, &store.rules, (writer, identity)).await?;
@@ -60,6 +57,20 @@ pub(super) async fn run(
     report(&plan, store, &named, out)
 }
 
+/// The error of a backup that is damaged, while others may lead to the same instant.
+fn of_base(base: &BackupManifest) -> impl Fn(CliError) -> CliError {
+    |error| match error {
+        CliError::Source { text, busy: false } => CliError::Source {
+            text: format!(
+                "{text}; id=`{}`: an older backup that leads to the instant may do, name it by --id",
+                base.id
+            ),
+            busy: false,
+        },
+        error => error,
+    }
+}
+
 fn report(
     plan: &RestorePlan<'_>,
     store: &DataDirectory,
@@ -72,8 +83,8 @@ fn report(
         counted(plan.windows.len() as u64, "window"),
         counted(named.rows, "row"),
         bytes(named.row_bytes),
-        counted(named.objects, "object"),
-        bytes(named.object_bytes),
+        counted(named.objects.count, "object"),
+        bytes(named.objects.bytes),
     );
     let record = json!({
         "instant": instant,
@@ -81,16 +92,9 @@ fn report(
         "windows": plan.windows.len(),
         "data_dir": directory.to_string(),
         "rows": named.rows,
-        "objects": named.objects,
-        "damaged": named.damaged,
+        "objects": named.objects.count,
+        "damaged": named.objects.lost,
     });
-    out.either(&human, &with_damage(record, &named.damage))?;
-    if named.damaged == 0 {
-        return Ok(());
-    }
-    for damage in named.damage.iter().take(DAMAGE_SHOWN) {
-        out.note(&format!("not restored: {}: {}", damage.object, damage.reason));
-    }
-    out.note(&format!("what rows name and is lacking: {}", counted(named.damaged, "object")));
-    Err(CliError::Rejected)
+    out.either(&human, &with_damage(record, &named.objects.damage))?;
+    named.objects.verdict(out)
 }

@@ -9,12 +9,12 @@ use trestle_command::errors::CliError;
 use trestle_kv::StoreWriter;
 use trestle_objects::ObjectStorage;
 
-use super::Restore;
+use super::{Restore, contents::RestoredObjects};
 use crate::{
     ObjectName, StoreRules,
     create::broken,
     lists::{Damage, ObjectRef},
-    objects::{DAMAGE_MAX, area_name},
+    objects::area_name,
     verify::AT_ONCE,
 };
 
@@ -28,21 +28,15 @@ pub(super) struct InstantContents {
     pub(super) rows: u64,
     /// The bytes of their keys and values.
     pub(super) row_bytes: u64,
-    /// Objects that were restored.
-    pub(super) objects: u64,
-    /// Their bytes.
-    pub(super) object_bytes: u64,
-    /// Objects that are neither in the backup nor in the windows.
-    pub(super) damaged: u64,
-    /// The first of them.
-    pub(super) damage: Vec<Damage>,
+    /// The objects.
+    pub(super) objects: RestoredObjects,
 }
 
 impl Restore<'_> {
     /// Writes the objects that the rows of a store name.
     ///
     /// # Errors
-    /// A row or a piece of an object that cannot be read, or an object that cannot be written.
+    /// A target that cannot be read, or an object that cannot be written.
     pub(super) async fn named_objects(
         &self,
         writer: StoreWriter,
@@ -56,10 +50,18 @@ impl Restore<'_> {
             named.map(|named| (writer, named))
         });
         let put = ReceiverStream::new(received).map(|object| self.object(storage, object));
-        let put = put.buffer_unordered(AT_ONCE).try_collect::<()>().await;
+        let put = put.buffer_unordered(AT_ONCE).try_fold(
+            RestoredObjects::default(),
+            async |mut restored, object| {
+                restored.add(object);
+                Ok(restored)
+            },
+        );
+        let put = put.await;
         let read = read.await.map_err(|error| broken(&error))?;
-        put?;
-        read
+        let put = put?;
+        let (writer, named) = read?;
+        Ok((writer, InstantContents { objects: named.objects.and(put), ..named }))
     }
 }
 
@@ -74,10 +76,7 @@ fn named(
     let mut remaining: HashMap<_, _> =
         objects.into_iter().map(|(name, object)| (name, Some(object))).collect();
     let note = |named: &mut InstantContents, object: String, reason: &str| {
-        named.damaged += 1;
-        if named.damage.len() < DAMAGE_MAX {
-            named.damage.push(Damage { object, reason: reason.to_owned() });
-        }
+        named.objects.lose(Damage { object, reason: reason.to_owned() });
     };
     for keyspace in &rules.keyspaces {
         for row in writer.rows(keyspace.name, None).map_err(|error| broken(&error))? {
@@ -101,8 +100,6 @@ fn named(
                     continue;
                 };
                 let Some(object) = object.take() else { continue };
-                named.objects += 1;
-                named.object_bytes += object.bytes;
                 if sender.blocking_send(object).is_err() {
                     // The error is that of the object before it.
                     return Ok(named);

@@ -247,6 +247,43 @@ async fn an_object_that_only_rows_name_is_damage_and_the_rest_is_restored() {
 }
 
 #[tokio::test]
+async fn an_object_with_a_damaged_part_is_left_out_and_the_rest_is_restored() {
+    for is_encrypted in [false, true] {
+        let mut store = Followed::new(is_encrypted).await;
+        store.change(&[(1, 1, 5), (NAMES_OBJECT, 1, 8), (NAMES_OBJECT, 2, 9)], &[]).await;
+        let made = store.world.made().await;
+        store.change(&[(NAMES_OBJECT, 3, 7)], &[]).await;
+        let piece = names::tests::name(b"03-7").piece(0).path();
+        fs::write(store.world.path(&format!("target/{piece}")), "damaged").unwrap();
+        assert!(matches!(store.restore("latest", "latest").await, Err(CliError::Rejected)));
+        assert_eq!(all(&store.world.open("latest")).await.len(), 4);
+        assert_eq!(fs::read(store.world.path("latest/blob/02-9")).unwrap(), [2; 9]);
+        assert!(!Path::new(&store.world.path("latest/blob/03-7")).exists());
+        assert!(!Path::new(&store.world.path("latest/RESTORING")).exists());
+
+        // And one of the backup.
+        let target = store.world.path("target");
+        let keys = store.world.key.as_ref().map(|(secret, _)| secret.into());
+        let keys = sealed::Identities::read_if_named(keys).await.unwrap();
+        let repository = Repository::open(&target, keys).await.unwrap();
+        let manifest = repository.open_backup(Some(&made.id), &rules().keyspaces).await.unwrap();
+        let objects: Vec<ObjectRef> =
+            verify::entries(&repository, &manifest.objects.lists).await.unwrap();
+        let object = objects.iter().find(|object| object.path == "01-8").unwrap();
+        let part = object.parts().unwrap().remove(0).path();
+        fs::remove_file(store.world.path(&format!("target/{part}"))).unwrap();
+        let verified = verify::piece(&repository, object, (0, 0)).await.unwrap().unwrap_err();
+        assert_eq!(verified.reason, "it is missing: it is of object `blob/01-8`");
+        let data = store.world.path("base");
+        let restored = ["restore", &target, "--id", &made.id, "--data-dir", &data];
+        assert!(matches!(store.world.read(&restored).await, Err(CliError::Rejected)));
+        assert_eq!(all(&store.world.open("base")).await.len(), 3);
+        assert_eq!(fs::read(store.world.path("base/blob/02-9")).unwrap(), [2; 9]);
+        assert!(!Path::new(&store.world.path("base/blob/01-8")).exists());
+    }
+}
+
+#[tokio::test]
 async fn a_window_is_what_its_name_promises() {
     let mut store = Followed::new(false).await;
     store.change(&[(1, 1, 5)], &[]).await;

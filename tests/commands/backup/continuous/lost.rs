@@ -40,6 +40,38 @@ fn a_target_that_is_unmounted_is_not_made_anew_and_goes_on_once_it_is_back() {
 }
 
 #[test]
+fn an_instant_is_restored_from_an_older_backup_where_the_newest_is_damaged() {
+    let backups = Backups::new();
+    let server = continuous(&backups, "log", &[]);
+    let first = logged(&backups, "log", &["a backup was made"]);
+    let first = first.split_once("id=\"").unwrap().1.split_once('"').unwrap().0.to_owned();
+    succeeds(&server, &["table", "create", "orders"]);
+    insert(&server, "1");
+    let parts = backups.parts();
+    backups.create();
+    let made = backups.parts().into_iter().filter(|path| !parts.contains(path));
+    let made: Vec<_> = made.filter(|path| path.to_str().unwrap().contains("/parts/")).collect();
+    insert(&server, "2");
+    let exported = succeeds(&server, &["table", "export", "orders", "-"]).output;
+    let instant = now();
+    covered(&backups, &instant);
+    assert_eq!(server.terminate(), Some(0));
+    made.iter().for_each(|part| fs::write(part, "damaged").unwrap());
+
+    let failed = backups.restore("failed", &["--to", &instant]);
+    assert_ne!(failed.code, Some(0), "{failed:?}");
+    assert!(failed.errors.contains("--id"), "an older one may do: {failed:?}");
+    let restored = backups.restore("restored", &["--to", &instant, "--id", &first]);
+    assert_eq!(restored.code, Some(0), "{restored:?}");
+    let copy = backups.serve("restored");
+    assert_eq!(succeeds(&copy, &["table", "export", "orders", "-"]).output, exported);
+    let target = backups.text("target");
+    let which = ["--backup", &target, "--backup-to", &instant, "--backup-id", &first];
+    let copy = Server::start(&which, &[]);
+    assert_eq!(succeeds(&copy, &["table", "export", "orders", "-"]).output, exported);
+}
+
+#[test]
 fn windows_that_are_missing_in_front_of_others_are_named_by_verify_and_by_restore() {
     let backups = Backups::new();
     let server = continuous(&backups, "log", &[]);
