@@ -292,7 +292,7 @@ restores any instant: `trestle backup restore --to TIME`. It goes on where an ea
 const RESTORE_HELP: &str = "\
 Every part is verified while it is read. A data directory whose restore was interrupted cannot be
 opened; repeat the command, which then starts again. With --to it is the newest backup before that
-instant, or the one of --id, and the changes after it, up to what was acknowledged by then; `trestle backup list` shows how far
+instant, or the one of --id, and the changes after it, up to what was acknowledged by then; `list` shows how far
 each backup can be restored. Start the server on the new directory with the
 configuration of the old one. With --table, --queue or --container these are copied into the running
 server of --endpoint, under another name as in --table orders=ordersBefore, and compared at the end; what is

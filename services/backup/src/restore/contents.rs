@@ -64,7 +64,7 @@ impl RestoredObjects {
             return Ok(());
         }
         out.note(&format!(
-            "rows name what is not restored: {}; `trestle blob verify` and `trestle log verify` show what they belong to",
+            "rows name what is not restored: {}; `trestle blob verify` and `trestle log verify` show whose it is",
             counted(self.lost, "object")
         ));
         Err(CliError::Rejected)
