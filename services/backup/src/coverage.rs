@@ -140,16 +140,19 @@ impl Coverage {
         later.min_by_key(|window| window.seq)
     }
 
-    /// Whether windows lead from a backup, or from the beginning of their line without one, to this number of a line.
-    pub(crate) fn leads_to(&self, base: Option<&BackupManifest>, last: (&str, u64)) -> bool {
+    /// The number of the first window that leads from a backup, or from the beginning of its line without one, to this
+    /// number of a line; none where windows between are missing.
+    pub(crate) fn first_to(&self, base: Option<&BackupManifest>, last: (&str, u64)) -> Option<u64> {
         let ends = |run: &&Vec<WindowName>| {
             run.last().is_some_and(|window| (window.line.as_str(), window.seq) == last)
         };
         let newest = |base: &BackupManifest| base.newest.and_then(Ticks::new);
-        self.runs.iter().filter(ends).any(|run| match base {
-            None => run.first().is_some_and(|first| first.seq == 0),
-            Some(base) => newest(base).is_some_and(|newest| start(run, newest).is_some()),
-        })
+        let run = self.runs.iter().find(ends)?;
+        let index = match base {
+            None => (run.first()?.seq == 0).then_some(0)?,
+            Some(base) => start(run, newest(base)?)?,
+        };
+        run.get(index).map(|window| window.seq)
     }
 
     /// The last instant that any window has.

@@ -91,6 +91,8 @@ struct ChangeFollower {
     written: Instant,
     /// When the windows of the line were looked at.
     checked: Instant,
+    /// The first of them that is needed.
+    needed: u64,
 }
 
 impl ChangeFollower {
@@ -124,8 +126,18 @@ impl ChangeFollower {
         let read = line.next().clone();
         let (cutter, now) = (WindowCutter::default(), Instant::now());
         let (reader, gathers_since) = (Some(reader), None);
-        let (written, checked) = (now, now);
-        Ok(Self { folder, sender, line, reader, cutter, read, gathers_since, written, checked })
+        Ok(Self {
+            folder,
+            sender,
+            line,
+            reader,
+            cutter,
+            read,
+            gathers_since,
+            written: now,
+            checked: now,
+            needed: 0,
+        })
     }
 
     /// Sends what was committed since the last step.
@@ -147,6 +159,7 @@ impl ChangeFollower {
                 (self.reader, self.line) = (Some(begun.0), begun.1);
                 self.cutter = WindowCutter::default();
                 (self.read, self.gathers_since) = (self.line.next().clone(), None);
+                self.needed = 0;
             }
         }
         for (object, reason) in self.sender.missing() {
@@ -162,7 +175,10 @@ impl ChangeFollower {
             return Ok(true);
         }
         self.checked = Instant::now();
-        self.sender.is_whole(self.line.id(), self.line.next().seq).await
+        let next = self.line.next().seq;
+        let needed = self.sender.whole_from(self.line.id(), self.needed, next).await?;
+        self.needed = needed.unwrap_or_default();
+        Ok(needed.is_some())
     }
 
     async fn read_to(&mut self, end: &ChangesEnd) -> Result<Result<(), LineEnd>, CliError> {

@@ -320,10 +320,27 @@ impl Repository {
     /// # Errors
     /// The place cannot be read.
     pub(crate) async fn windows(&self) -> Result<Vec<WindowName>, CliError> {
-        let mut found = self.target.store.list(Some(&Path::from(CHANGES)));
+        self.windows_below(CHANGES, 0).await
+    }
+
+    /// The names of the windows of a line from a number on.
+    ///
+    /// # Errors
+    /// The place cannot be read.
+    pub(crate) async fn windows_of(
+        &self,
+        line: &str,
+        from: u64,
+    ) -> Result<Vec<WindowName>, CliError> {
+        self.windows_below(&format!("{CHANGES}/{line}"), from).await
+    }
+
+    async fn windows_below(&self, prefix: &str, from: u64) -> Result<Vec<WindowName>, CliError> {
+        let mut found = self.target.store.list(Some(&Path::from(prefix)));
         let mut names = Vec::new();
         while let Some(file) = found.try_next().await.map_err(|error| self.failed(&error))? {
-            names.extend(WindowName::of_path(file.location.as_ref()));
+            let name = WindowName::of_path(file.location.as_ref());
+            names.extend(name.filter(|name| name.seq >= from));
         }
         Ok(names)
     }

@@ -224,7 +224,7 @@ fn windows_lead_to_the_last_from_the_backup_or_from_their_beginning() {
     let leads = |missing: Option<usize>, base: Option<&BackupManifest>, last| {
         let mut windows = windows.clone();
         missing.map(|index| windows.remove(index));
-        Coverage::new(windows).leads_to(base, last)
+        Coverage::new(windows).first_to(base, last).is_some()
     };
     let last = ("a", 3);
     assert!(leads(None, None, last));
@@ -234,6 +234,12 @@ fn windows_lead_to_the_last_from_the_backup_or_from_their_beginning() {
     let base = base("x", 25, 99);
     assert!(leads(None, Some(&base), last) && leads(Some(0), Some(&base), last));
     assert!(!leads(Some(2), Some(&base), last));
+    let whole = Coverage::new(windows.clone());
+    assert_eq!(whole.first_to(None, last), Some(0));
+    assert_eq!(whole.first_to(Some(&base), last), Some(1));
+    // From the one before it on nothing else is needed.
+    let later = Coverage::new(windows[1..].to_vec());
+    assert_eq!(later.first_to(Some(&base), last), Some(1));
     let of_none = BackupManifest { newest: None, ..base };
     assert!(!leads(None, Some(&of_none), last));
 }

@@ -89,8 +89,7 @@ impl WindowSender {
     /// # Errors
     /// The target cannot be read.
     pub(super) async fn windows_of(&self, line: &str) -> Result<Vec<WindowName>, CliError> {
-        let found = self.writer.repository.list(&format!("{CHANGES}/{line}")).await?;
-        Ok(found.iter().filter_map(|it| WindowName::of_path(it.location.as_ref())).collect())
+        self.writer.repository.windows_of(line, 0).await
     }
 
     /// Which command has a number of a line, if one has.
@@ -124,10 +123,26 @@ impl WindowSender {
     /// # Errors
     /// The target cannot be read.
     pub(super) async fn is_whole(&self, line: &str, next: u64) -> Result<bool, CliError> {
-        let coverage = Coverage::new(self.windows_of(line).await?);
+        Ok(self.whole_from(line, 0, next).await?.is_some())
+    }
+
+    /// The same where the windows before `from` are not needed. Returns from where on they are needed now, for a later
+    /// look; none where some are missing.
+    ///
+    /// # Errors
+    /// The target cannot be read.
+    pub(super) async fn whole_from(
+        &self,
+        line: &str,
+        from: u64,
+        next: u64,
+    ) -> Result<Option<u64>, CliError> {
+        let coverage = Coverage::new(self.writer.repository.windows_of(line, from).await?);
         let base = self.newest_backup(line).await?;
-        let last = next.checked_sub(1);
-        Ok(last.is_some_and(|last| coverage.leads_to(base.as_ref(), (line, last))))
+        let Some(last) = next.checked_sub(1) else { return Ok(None) };
+        let first = coverage.first_to(base.as_ref(), (line, last));
+        // The one before it shows that the first has the beginning of its group.
+        Ok(first.map(|first| first.saturating_sub(1)))
     }
 
     /// The newest backup of a line, if one of the newest is of that line.
