@@ -175,8 +175,9 @@ impl ChangeFollower {
             return Ok(true);
         }
         self.checked = Instant::now();
-        let next = self.line.next().seq;
-        let needed = self.sender.whole_from(self.line.id(), self.needed, next).await?;
+        let line = (self.line.id(), self.line.next().seq);
+        let windows = self.sender.windows_of(line.0, self.needed).await?;
+        let needed = self.sender.needed(windows, line).await?;
         self.needed = needed.unwrap_or_default();
         Ok(needed.is_some())
     }

@@ -35,8 +35,7 @@ impl RestoreArgs {
     /// # Errors
     /// One that cannot be read.
     pub async fn open(&self, rules: StoreRules) -> Result<MountedBackup, CliError> {
-        let what = BackupView { backup: &self.backup, to: self.to, key: &self.key };
-        what.open(rules).await
+        open((&self.backup, self.to, &self.key), rules).await
     }
 }
 
@@ -66,22 +65,13 @@ impl DiffArgs {
     /// # Errors
     /// One that cannot be read.
     pub async fn open(&self, rules: StoreRules) -> Result<MountedBackup, CliError> {
-        let what = BackupView { backup: &self.backup, to: self.to, key: &self.key };
-        what.open(rules).await
+        open((&self.backup, self.to, &self.key), rules).await
     }
 }
 
-/// A backup to read parts of.
-struct BackupView<'a> {
-    backup: &'a ShowArgs,
-    to: Option<RestoreInstant>,
-    key: &'a KeyArgs,
-}
-
-impl BackupView<'_> {
-    async fn open(&self, rules: StoreRules) -> Result<MountedBackup, CliError> {
-        let keys = self.key.read().await?;
-        let which = (self.backup.id.as_deref(), self.to);
-        mount::open(self.backup.target.text()?, which, keys, rules).await
-    }
+async fn open(
+    (backup, to, key): (&ShowArgs, Option<RestoreInstant>, &KeyArgs),
+    rules: StoreRules,
+) -> Result<MountedBackup, CliError> {
+    mount::open(backup.target.text()?, (backup.id.as_deref(), to), key.read().await?, rules).await
 }

@@ -47,7 +47,7 @@ impl OpenLine {
         mut shipped: ShippedChanges,
         sender: &WindowSender,
     ) -> Result<Option<Self>, CliError> {
-        let windows = sender.windows_of(&shipped.line).await?;
+        let windows = sender.windows_of(&shipped.line, 0).await?;
         if let Some(WritingWindow { path, next }) = shipped.writing.take()
             && windows.iter().any(|window| window.path() == path)
         {
@@ -57,8 +57,11 @@ impl OpenLine {
         let last = windows.iter().max_by_key(|window| window.seq);
         // One that is further was written by who has a copy of the data directory.
         let is_last = last.is_some_and(follows);
-        let is_next = is_last && sender.is_whole(&shipped.line, shipped.next.seq).await?;
-        Ok(is_next.then_some(Self(shipped)))
+        if !is_last {
+            return Ok(None);
+        }
+        let needed = sender.needed(windows, (&shipped.line, shipped.next.seq)).await?;
+        Ok(needed.map(|_| Self(shipped)))
     }
 
     pub(super) fn id(&self) -> &str {

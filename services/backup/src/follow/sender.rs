@@ -84,12 +84,16 @@ impl WindowSender {
         std::mem::take(&mut self.missing)
     }
 
-    /// The windows of a line that are at the target.
+    /// The windows of a line that are at the target, from a number on.
     ///
     /// # Errors
     /// The target cannot be read.
-    pub(super) async fn windows_of(&self, line: &str) -> Result<Vec<WindowName>, CliError> {
-        self.writer.repository.windows_of(line, 0).await
+    pub(super) async fn windows_of(
+        &self,
+        line: &str,
+        from: u64,
+    ) -> Result<Vec<WindowName>, CliError> {
+        self.writer.repository.windows_of(line, from).await
     }
 
     /// Which command has a number of a line, if one has.
@@ -117,27 +121,18 @@ impl WindowSender {
         Ok(self.claimant(line, run).await?.unwrap_or_default())
     }
 
-    /// Whether nothing is missing before the next window of a line: from the newest backup of it on, or from its
-    /// beginning where it has none.
+    /// The first window that is needed before the next one of a line, of those at the target from a number on: from the
+    /// newest backup of the line on, or from its beginning where it has none. A later look may begin there; none where
+    /// some are missing.
     ///
     /// # Errors
     /// The target cannot be read.
-    pub(super) async fn is_whole(&self, line: &str, next: u64) -> Result<bool, CliError> {
-        Ok(self.whole_from(line, 0, next).await?.is_some())
-    }
-
-    /// The same where the windows before `from` are not needed. Returns from where on they are needed now, for a later
-    /// look; none where some are missing.
-    ///
-    /// # Errors
-    /// The target cannot be read.
-    pub(super) async fn whole_from(
+    pub(super) async fn needed(
         &self,
-        line: &str,
-        from: u64,
-        next: u64,
+        windows: Vec<WindowName>,
+        (line, next): (&str, u64),
     ) -> Result<Option<u64>, CliError> {
-        let coverage = Coverage::new(self.writer.repository.windows_of(line, from).await?);
+        let coverage = Coverage::new(windows);
         let base = self.newest_backup(line).await?;
         let Some(last) = next.checked_sub(1) else { return Ok(None) };
         let first = coverage.first_to(base.as_ref(), (line, last));

@@ -281,7 +281,8 @@ async fn a_line_whose_windows_are_missing_at_the_target_ends() {
         world.put(1, number, "a").await;
         world.send(&mut follower).await;
     }
-    assert!(follower.sender.is_whole(&first, 4).await.unwrap());
+    let windows = follower.sender.windows_of(&first, 0).await.unwrap();
+    assert_eq!(follower.sender.needed(windows, (&first, 4)).await.unwrap(), Some(0));
     let path = world.windows().await[&first][1].0.path();
     fs::remove_file(world.target().join(path)).unwrap();
     // As if the last look was long ago.
