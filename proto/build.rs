@@ -19,6 +19,9 @@ const FILES: &[&str] = &[
     "google/rpc/error_details.proto",
 ];
 
+/// The attribute of what needs the transport.
+const GRPC: &str = "#[cfg(feature = \"grpc\")]";
+
 /// Contracts that libraries implement. They are served by reflection, and no code is generated from them.
 const STANDARD_FILES: &[&str] = &[
     "grpc/health/v1/health.proto",
@@ -48,7 +51,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Attributes in the order of their keys.
     config.btree_map([".trestle.log.v1"]);
     tonic_prost_build::configure()
-        .extern_path(".google.rpc.Status", "::tonic_types::Status")
+        .extern_path(".google.rpc.Status", "crate::google::rpc::Status")
+        .client_mod_attribute(".", GRPC)
+        .server_mod_attribute(".", GRPC)
         .extern_path(".opentelemetry.proto", "crate::opentelemetry::proto")
         .bytes(".")
         .codec_path("crate::codec::Codec")
@@ -96,7 +101,11 @@ fn telemetry(descriptors: &FileDescriptorSet) -> FileDescriptorSet {
 fn generate_telemetry(telemetry: FileDescriptorSet) -> std::io::Result<()> {
     let mut config = prost_build::Config::new();
     config.enable_type_names();
-    let mut build = tonic_prost_build::configure().bytes(".").codec_path("crate::codec::Codec");
+    let mut build = tonic_prost_build::configure()
+        .bytes(".")
+        .codec_path("crate::codec::Codec")
+        .client_mod_attribute(".", GRPC)
+        .server_mod_attribute(".", GRPC);
     for (package, request) in [
         ("logs", "ExportLogsServiceRequest"),
         ("metrics", "ExportMetricsServiceRequest"),

@@ -1,11 +1,15 @@
 //! The contracts of Trestle, generated from the `.proto` files beside this crate, and nothing else.
 
+#[cfg(feature = "grpc")]
 mod codec;
 mod parts;
+#[cfg(feature = "grpc")]
 mod raw;
 
+#[cfg(feature = "grpc")]
 pub use codec::Codec;
 pub use parts::{PARTS_MAX, are_too_many};
+#[cfg(feature = "grpc")]
 pub use raw::RawCodec;
 
 /// Encoded `FileDescriptorSet` of what reflection serves: every contract, and those of health and reflection
@@ -16,6 +20,8 @@ pub const REFLECTION_DESCRIPTOR_SET: &[u8] =
 
 /// Encoded `FileDescriptorSet` of every contract of Trestle.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+
+pub mod google;
 
 /// Reasons of failed calls.
 pub mod errors {

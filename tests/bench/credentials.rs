@@ -7,7 +7,7 @@ use trestle_identity::{
     caller::KeyRange,
     sas::{Scope, mint},
 };
-use trestle_service::name::AccountName;
+use trestle_model::name::AccountName;
 use trestle_tests::terms;
 
 use crate::{

@@ -9,10 +9,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use trestle_kv::{
-    Change, ChangeSpec, Domain, Engine, FjallEngine, FjallOptions, Lock, Reads, Version, Write,
-    Writes,
-};
+use trestle_kv::{Change, ChangeSpec, Domain, Engine, Lock, Reads, Version, Write, Writes};
+use trestle_kv_fjall::{FjallEngine, FjallOptions};
 use trestle_table::{KEYSPACES, keys};
 
 use crate::{drive, drive::Done, server::Process};

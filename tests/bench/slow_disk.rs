@@ -7,7 +7,8 @@ use std::{
 };
 
 /// Source of the library, shared with the fault tests of the engine.
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/kv/tests/faults/fsfault.c");
+const SOURCE: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/kv-fjall/tests/faults/fsfault.c");
 
 /// Delays each sync of a process by a millisecond. False, with a message, without a C compiler.
 pub(crate) fn add_a_millisecond(command: &mut Command) -> bool {

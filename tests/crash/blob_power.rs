@@ -51,7 +51,7 @@ impl LoopDisk {
         let directory = tempfile::tempdir().unwrap();
         let disk = Self { cutter: directory.path().join("cutter"), directory };
         let source =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/kv/tests/power/shutdown.c");
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/kv-fjall/tests/power/shutdown.c");
         run("cc", &[Path::new("-o"), &disk.cutter, &source])?;
         fs::File::create(disk.image()).unwrap().set_len(DISK_BYTES).unwrap();
         fs::create_dir(disk.mount()).unwrap();

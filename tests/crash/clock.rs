@@ -134,7 +134,8 @@ const DAY: i64 = 86_400;
 
 /// The time of the machine, in nanoseconds since 1970.
 fn machine_nanos() -> u64 {
-    let (seconds, nanos) = trestle_kv::Clock::now(&trestle_kv::SystemClock).to_unix();
+    let (seconds, nanos) =
+        trestle_model::time::Clock::now(&trestle_model::time::SystemClock).to_unix();
     u64::try_from(seconds).unwrap() * SECOND + u64::try_from(nanos).unwrap()
 }
 

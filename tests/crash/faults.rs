@@ -31,7 +31,7 @@ pub(crate) fn library() -> Option<&'static str> {
     static LIBRARY: OnceLock<Option<PathBuf>> = OnceLock::new();
     let compiled = LIBRARY.get_or_init(|| {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let source = root.join("../shared/kv/tests/faults/fsfault.c");
+        let source = root.join("../shared/kv-fjall/tests/faults/fsfault.c");
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
         // Another run may be loading the old one: replace it atomically.
         let draft = directory.join(format!("server-fault-{}.so", std::process::id()));

@@ -22,7 +22,7 @@ use trestle_tests::{
 
 use crate::{contents::MAIN, start, writer::create};
 
-#[path = "../../shared/kv/tests/it/fixture_files.rs"]
+#[path = "../../shared/kv-fjall/tests/it/fixture_files.rs"]
 mod files;
 
 /// The version of the format in the manifest.

@@ -13,7 +13,7 @@ use trestle_tests::{Ended, HANG, Server, Table, command, entity, prop};
 
 use crate::writer::create;
 
-#[path = "../../shared/kv/tests/it/small_disk.rs"]
+#[path = "../../shared/kv-fjall/tests/it/small_disk.rs"]
 pub(crate) mod mounted;
 
 use mounted::SmallDisk;

@@ -10,8 +10,8 @@ use trestle_identity::{
     caller::KeyRange,
     sas::{AddressRange, Protocol, Scope, Terms, Time, mint},
 };
+use trestle_model::time::{Clock as _, SystemClock, Ticks};
 use trestle_proto::table::v1::StreamEntitiesRequest;
-use trestle_service::clock::{Clock as _, SystemClock, Ticks};
 use trestle_tests::{
     CallError, HANG, Server, World, entity, int, over_account, replace_file, scenario_with,
     server_binary, string, terms, text,

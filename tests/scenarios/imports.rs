@@ -29,7 +29,7 @@ fn failure(imported: &Imported, position: usize) -> (u64, CallError) {
 }
 
 /// The outcome of an entity is a status like that of a call.
-fn error(status: &tonic_types::Status) -> CallError {
+fn error(status: &trestle_proto::google::rpc::Status) -> CallError {
     let code = Code::from(status.code);
     let details = prost::Message::encode_to_vec(status).into();
     let status = tonic::Status::with_details(code, status.message.clone(), details);

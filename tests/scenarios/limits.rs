@@ -1,10 +1,11 @@
 //! Every limit of an entity, a filter and a projection: accepted at its bound, rejected one past it.
 
 use tonic::Code;
+use trestle_model::fault::quoted;
+use trestle_model::limits;
 use trestle_proto::table::v1::{
     Entity, Property, PropertyMask, QueryEntitiesRequest, WriteMode, value::Kind,
 };
-use trestle_service::{fault::quoted, limits};
 use trestle_tests::{Table, World, entity, entity_of, int, prop, scenario, string};
 
 scenario!(

@@ -12,7 +12,8 @@ use proptest::{
     sample::select,
     test_runner::{Config, TestRunner},
 };
-use trestle_kv::{Engine, FjallEngine, FjallOptions, MemoryEngine};
+use trestle_kv::{Engine, MemoryEngine};
+use trestle_kv_fjall::{FjallEngine, FjallOptions};
 use trestle_proto::table::v1::{QueryEntitiesRequest, WriteMode, batch_operation::Operation};
 use trestle_tests::{
     CallError, Table, World, delete_op, entity_of, insert_op, int, update_op, upsert_op,

@@ -2,10 +2,10 @@
 
 use prost_types::{Duration, Timestamp};
 use tonic::Code;
+use trestle_model::limits;
 use trestle_proto::service::v1::{
     AccessPolicy, Cors, CorsRule, Durability, Logging, Metrics, ServiceProperties,
 };
-use trestle_service::limits;
 use trestle_tests::{World, entity, scenario};
 
 scenario!(

@@ -197,8 +197,9 @@ mod counting {
 
     use trestle_kv::{
         Change, CommitError, Engine, EngineError, EngineStatus, Limits, MemoryEngine, Scan,
-        ScanLimit, Snapshot, Span, Ticks, Version,
+        ScanLimit, Snapshot, Span, Version,
     };
+    use trestle_model::time::Ticks;
 
     /// The memory engine, which counts the scans of its snapshots.
     #[derive(Clone)]

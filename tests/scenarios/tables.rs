@@ -4,7 +4,7 @@ mod absent;
 mod listing;
 
 use tonic::Code;
-use trestle_service::clock::{Clock as _, SystemClock};
+use trestle_model::time::{Clock as _, SystemClock};
 use trestle_tests::{World, entity, scenario, string};
 
 scenario!(

@@ -53,7 +53,7 @@ impl CallError {
 
 impl CallError {
     /// The content of the error of one element of a batch.
-    pub fn of_item(status: &tonic_types::Status) -> Self {
+    pub fn of_item(status: &trestle_proto::google::rpc::Status) -> Self {
         use prost::Message as _;
         let code = Code::from_i32(status.code);
         let details = status.encode_to_vec().into();

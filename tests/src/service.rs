@@ -8,10 +8,8 @@ use tonic::body::Body;
 use tower::{BoxError, ServiceExt, util::BoxCloneSyncService};
 use trestle::settings::Settings;
 use trestle_identity::caller::{Authority, Caller};
-use trestle_service::{
-    name::AccountName,
-    upstream::{Endpoint, Remote, RemoteOptions, Upstream},
-};
+use trestle_model::name::AccountName;
+use trestle_rpc::upstream::{Endpoint, Remote, RemoteOptions, Upstream};
 
 use crate::{Server, World, world};
 

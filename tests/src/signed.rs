@@ -8,7 +8,7 @@ use trestle_identity::{
     caller::{BLOB_HEADER, QUEUE_HEADER},
     sas::{Scope, Terms, Time, Version, mint},
 };
-use trestle_service::name::AccountName;
+use trestle_model::name::AccountName;
 
 use crate::World;
 

@@ -216,7 +216,7 @@ impl Table {
         &self,
         mode: Option<WriteMode>,
         chunks: Vec<Vec<Entity>>,
-    ) -> Outcome<Vec<(u64, tonic_types::Status)>> {
+    ) -> Outcome<Vec<(u64, trestle_proto::google::rpc::Status)>> {
         let chunks = chunks.into_iter().map(|entities| Message::Chunk(ImportChunk { entities }));
         let messages = std::iter::once(Message::Spec(self.spec(mode))).chain(chunks);
         let imported = self.import_messages(messages.map(Some).collect()).await;
@@ -267,7 +267,7 @@ pub struct Imported {
 
 impl Imported {
     /// The entities that were not written, by position.
-    pub fn failures(&self) -> Vec<(u64, tonic_types::Status)> {
+    pub fn failures(&self) -> Vec<(u64, trestle_proto::google::rpc::Status)> {
         let results = self.responses.iter().flat_map(|response| &response.results);
         results.filter_map(|result| Some((result.index, result.error.clone()?))).collect()
     }

@@ -6,7 +6,7 @@ use ring::{
     signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _},
 };
 use serde_json::{Value, json};
-use trestle_service::clock::{Clock as _, SystemClock};
+use trestle_model::time::{Clock as _, SystemClock};
 
 /// The audience of every token.
 const AUDIENCE: &str = "trestle";

@@ -12,12 +12,14 @@ use trestle::{
     settings::Settings,
     storage::keyspaces,
 };
-use trestle_kv::{Engine, FjallEngine, FjallOptions};
+use trestle_kv::Engine;
+use trestle_kv_fjall::{FjallEngine, FjallOptions};
+use trestle_model::time::SystemClock;
 use trestle_proto::table::v1::{self as proto, table_service_client::TableServiceClient};
+use trestle_rpc::access::AccessLog;
+use trestle_rpc::layer::CallService;
+use trestle_rpc::propagation::Traces;
 use trestle_runtime::config::Sources;
-use trestle_service::{
-    access::AccessLog, clock::SystemClock, layer::CallService, propagation::Traces,
-};
 
 use crate::{Server, Table};
 

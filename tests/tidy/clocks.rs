@@ -51,7 +51,7 @@ mod tests {
             ("services/table/src/sweep.rs", 1),
             ("services/blob/src/containers.rs", 0),
             ("services/blob/src/sweep/tests.rs", 0),
-            ("shared/kv/src/fjall/housekeeping.rs", 0),
+            ("shared/kv-fjall/src/housekeeping.rs", 0),
         ] {
             assert_eq!(wall_clock(&Source::new(path, text)).len(), findings, "{path}");
         }

@@ -9,20 +9,39 @@ use crate::source::{Finding, Source};
 /// Each crate with those of ours that it may depend on. No service depends on another one.
 const LAYERS: &[(&str, &[&str])] = &[
     ("trestle-proto", &[]),
-    ("trestle-kv", &[]),
-    ("trestle-service", &["trestle-kv", "trestle-proto"]),
-    ("trestle-objects", &["trestle-kv", "trestle-service"]),
-    ("trestle-filter", &["trestle-kv", "trestle-service"]),
-    ("trestle-identity", &["trestle-proto", "trestle-service"]),
-    ("trestle-runtime", &["trestle-kv", "trestle-proto", "trestle-service"]),
+    ("trestle-model", &["trestle-proto"]),
+    ("trestle-kv", &["trestle-model"]),
+    ("trestle-kv-fjall", &["trestle-kv", "trestle-model"]),
+    ("trestle-rpc", &["trestle-kv", "trestle-model", "trestle-proto"]),
+    ("trestle-objects", &["trestle-kv"]),
+    ("trestle-filter", &["trestle-kv", "trestle-model"]),
+    ("trestle-identity", &["trestle-model", "trestle-proto", "trestle-rpc"]),
+    ("trestle-runtime", &["trestle-model", "trestle-proto", "trestle-rpc"]),
     (
         "trestle-table",
-        &["trestle-filter", "trestle-identity", "trestle-kv", "trestle-proto", "trestle-service"],
+        &[
+            "trestle-filter",
+            "trestle-identity",
+            "trestle-kv",
+            "trestle-model",
+            "trestle-proto",
+            "trestle-rpc",
+        ],
     ),
-    ("trestle-queue", &["trestle-identity", "trestle-kv", "trestle-proto", "trestle-service"]),
+    (
+        "trestle-queue",
+        &["trestle-identity", "trestle-kv", "trestle-model", "trestle-proto", "trestle-rpc"],
+    ),
     (
         "trestle-blob",
-        &["trestle-identity", "trestle-kv", "trestle-objects", "trestle-proto", "trestle-service"],
+        &[
+            "trestle-identity",
+            "trestle-kv",
+            "trestle-model",
+            "trestle-objects",
+            "trestle-proto",
+            "trestle-rpc",
+        ],
     ),
     (
         "trestle-log",
@@ -30,20 +49,24 @@ const LAYERS: &[(&str, &[&str])] = &[
             "trestle-filter",
             "trestle-identity",
             "trestle-kv",
+            "trestle-model",
             "trestle-objects",
             "trestle-proto",
-            "trestle-service",
+            "trestle-rpc",
         ],
     ),
-    ("trestle-gateway", &["trestle-identity", "trestle-kv", "trestle-proto", "trestle-service"]),
-    ("trestle-azure", &["trestle-identity", "trestle-proto", "trestle-service"]),
-    ("trestle-command", &["trestle-identity", "trestle-proto", "trestle-service"]),
-    ("trestle-cli", &["trestle-command", "trestle-identity", "trestle-proto", "trestle-service"]),
+    ("trestle-gateway", &["trestle-identity", "trestle-model", "trestle-proto", "trestle-rpc"]),
+    ("trestle-azure", &["trestle-identity", "trestle-model", "trestle-proto", "trestle-rpc"]),
+    ("trestle-command", &["trestle-identity", "trestle-model", "trestle-proto", "trestle-rpc"]),
     (
-        "trestle-import",
-        &["trestle-command", "trestle-identity", "trestle-proto", "trestle-service"],
+        "trestle-cli",
+        &["trestle-command", "trestle-identity", "trestle-model", "trestle-proto", "trestle-rpc"],
     ),
-    ("trestle-backup", &["trestle-command", "trestle-kv", "trestle-objects"]),
+    ("trestle-import", &["trestle-command", "trestle-identity", "trestle-model", "trestle-proto"]),
+    (
+        "trestle-backup",
+        &["trestle-command", "trestle-kv", "trestle-kv-fjall", "trestle-model", "trestle-objects"],
+    ),
     (
         "trestle",
         &[
@@ -56,12 +79,14 @@ const LAYERS: &[(&str, &[&str])] = &[
             "trestle-identity",
             "trestle-import",
             "trestle-kv",
+            "trestle-kv-fjall",
             "trestle-log",
+            "trestle-model",
             "trestle-objects",
             "trestle-proto",
             "trestle-queue",
+            "trestle-rpc",
             "trestle-runtime",
-            "trestle-service",
             "trestle-table",
         ],
     ),
@@ -77,12 +102,14 @@ const LAYERS: &[(&str, &[&str])] = &[
             "trestle-identity",
             "trestle-import",
             "trestle-kv",
+            "trestle-kv-fjall",
             "trestle-log",
+            "trestle-model",
             "trestle-objects",
             "trestle-proto",
             "trestle-queue",
+            "trestle-rpc",
             "trestle-runtime",
-            "trestle-service",
             "trestle-table",
         ],
     ),
@@ -101,15 +128,20 @@ const LAYERS: &[(&str, &[&str])] = &[
             "trestle-identity",
             "trestle-import",
             "trestle-kv",
+            "trestle-kv-fjall",
             "trestle-log",
+            "trestle-model",
             "trestle-proto",
             "trestle-queue",
-            "trestle-service",
+            "trestle-rpc",
             "trestle-table",
         ],
     ),
     ("trestle-peers", &["trestle-proto"]),
 ];
+
+/// The engine that tests of any crate may run on; a service depends on none.
+const TEST_ENGINE: &str = "trestle-kv-fjall";
 
 /// Where each dependency has its reason.
 const PAGE: &str = "docs/dependencies.md";
@@ -124,7 +156,10 @@ pub(crate) fn misplaced(sources: &[Source]) -> Vec<Finding> {
 }
 
 fn misplaced_in(manifest: &Source) -> Vec<Finding> {
-    let parsed = parse(manifest);
+    let mut parsed = parse(manifest);
+    let tests =
+        parsed.remove("dev-dependencies").map(|section| [("dependencies".to_owned(), section)]);
+    let tests: Table = tests.into_iter().flatten().collect();
     let Some(name) = parsed.get("package").and_then(|package| package.get("name")?.as_str()) else {
         return Vec::new();
     };
@@ -134,8 +169,11 @@ fn misplaced_in(manifest: &Source) -> Vec<Finding> {
     };
     // A crate may turn on features of its own for its tests.
     let is_wrong = |other: &str| is_ours(other) && other != name && !below.contains(&other);
+    let is_wrong_in_tests = |other: &str| is_wrong(other) && other != TEST_ENGINE;
+    let product = dependencies(&parsed).filter(|(other, _)| is_wrong(other));
+    let tests = dependencies(&tests).filter(|(other, _)| is_wrong_in_tests(other));
     let mut findings = Vec::new();
-    for (other, _) in dependencies(&parsed).filter(|(other, _)| is_wrong(other)) {
+    for (other, _) in product.chain(tests) {
         let what = format!("`{name}` must not depend on `{other}`");
         findings.push(manifest.finding(0, what));
     }
@@ -216,8 +254,10 @@ mod tests {
     #[test]
     fn reports_a_dependency_on_a_higher_layer() {
         for (name, other) in [
-            ("trestle-kv", "trestle-service"),
-            ("trestle-service", "trestle-table"),
+            ("trestle-kv", "trestle-rpc"),
+            ("trestle-model", "trestle-kv"),
+            ("trestle-rpc", "trestle-kv-fjall"),
+            ("trestle-rpc", "trestle-table"),
             ("trestle-table", "trestle-gateway"),
             ("trestle-gateway", "trestle-table"),
             ("trestle-table", "trestle-runtime"),
@@ -227,7 +267,8 @@ mod tests {
             ("trestle-command", "trestle-cli"),
             ("trestle-runtime", "trestle"),
         ] {
-            for section in ["", "[dev-dependencies]\n", "[target.'cfg(unix)'.dependencies]\n"] {
+            let in_tests = if other == TEST_ENGINE { "" } else { "[dev-dependencies]\n" };
+            for section in ["", in_tests, "[target.'cfg(unix)'.dependencies]\n"] {
                 let text = format!("{section}{other}.workspace = true\n");
                 let found = misplaced(&[manifest(name, &text)]);
                 assert_eq!(found.len(), 1, "{name} {other} {section}");
@@ -235,6 +276,8 @@ mod tests {
         }
         let fine = "trestle-kv.workspace = true\nserde.workspace = true\n";
         assert_eq!(misplaced(&[manifest("trestle-table", fine)]), []);
+        let tested = "[dev-dependencies]\ntrestle-kv-fjall.workspace = true\n";
+        assert_eq!(misplaced(&[manifest("trestle-table", tested)]), []);
         let own = "[dev-dependencies]\ntrestle-kv = { path = \".\", features = [\"testing\"] }\n";
         assert_eq!(misplaced(&[manifest("trestle-kv", own)]), []);
     }

@@ -26,7 +26,7 @@ pub(crate) fn stray_names(source: &Source) -> Vec<Finding> {
         return Vec::new();
     }
     let strays = source.text.lines().enumerate().filter(|(_, line)| is_stray(line));
-    let what = "a name of telemetry outside of `trestle_service::semconv`";
+    let what = "a name of telemetry outside of `trestle_rpc::semconv`";
     strays.map(|(index, _)| source.finding(index, what)).collect()
 }
 

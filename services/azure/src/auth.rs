@@ -18,10 +18,8 @@ use trestle_identity::{
     shared_key::{Scheme, SignedRequest},
     spec::ServiceSpec,
 };
-use trestle_service::{
-    clock::Ticks,
-    fault::{Fault, Reason},
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::time::Ticks;
 
 use crate::{blob, head::RequestHead, params::Params};
 

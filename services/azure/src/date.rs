@@ -8,7 +8,7 @@ use time::{
     macros::format_description,
 };
 use trestle_identity::sas::Time;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 /// The last second of the year 9999: no expiry.
 const LAST_SECOND: i64 = 253_402_300_799;

@@ -14,10 +14,8 @@ use trestle_identity::{
     sas::{DelegationTerms, START_SKEW, Time, Version},
     spec::ServiceSpec,
 };
-use trestle_service::{
-    clock::Ticks,
-    fault::{Fault, Reason, quoted},
-};
+use trestle_model::fault::{Fault, Reason, quoted};
+use trestle_model::time::Ticks;
 
 use crate::{
     auth::bearer_token,

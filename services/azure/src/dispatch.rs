@@ -15,11 +15,10 @@ use trestle_identity::{
     credentials::{Identity, end_when_revoked},
     public_key::{AllowedPage, RequestSource},
 };
-use trestle_service::{
-    fault::{Fault, Reason},
-    layer::{Request, Response, ResponseFuture, short_circuit::ShortCircuitResponse},
-    upstream::Upstream,
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_rpc::layer::short_circuit::ShortCircuitResponse;
+use trestle_rpc::layer::{Request, Response, ResponseFuture};
+use trestle_rpc::upstream::Upstream;
 
 use crate::{
     auth,

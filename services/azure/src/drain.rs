@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http::{Version, header};
 use http_body::{Body as _, Frame, SizeHint};
 use tonic::{Status, body::Body};
-use trestle_service::layer::Request;
+use trestle_rpc::layer::Request;
 
 /// Most bytes that are read only to be discarded: half as many again as the longest body that a service collects.
 const DRAINED_BYTES_MAX: usize = 6 * 1024 * 1024;

@@ -8,10 +8,10 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use tonic::{Status, body::Body};
 use tonic_types::{FieldViolation, StatusExt as _};
-use trestle_service::{
-    clock::Ticks,
-    fault::{Fault, Reason, meaning, quoted, reason_name},
-};
+use trestle_model::fault::{Fault, Reason, quoted, reason_name};
+use trestle_model::time::Ticks;
+use trestle_rpc::status::meaning;
+use trestle_rpc::status::{DOMAIN, IntoStatus as _};
 
 use crate::{blob, date, reply, xml};
 
@@ -103,7 +103,7 @@ impl From<Status> for RestError {
 
 impl From<Fault> for RestError {
     fn from(fault: Fault) -> Self {
-        Status::from(fault).into()
+        fault.into_status(DOMAIN).into()
     }
 }
 

@@ -9,17 +9,15 @@ use prost::Message;
 use tonic::{Status, body::Body};
 use tower::Service as _;
 use trestle_identity::caller::Caller;
-use trestle_service::{
-    fault::{Fault, Reason},
-    layer::{
-        Request,
-        body_bytes::CollectedResponses,
-        compression::{ACCEPT_ENCODING, ENCODING},
-        trace::REQUEST_ID_HEADER,
-    },
-    limits::MESSAGE_BYTES_MAX,
-    upstream::{Upstream, kind::kind_of},
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::limits::MESSAGE_BYTES_MAX;
+use trestle_rpc::layer::Request;
+use trestle_rpc::layer::body_bytes::CollectedResponses;
+use trestle_rpc::layer::compression::{ACCEPT_ENCODING, ENCODING};
+use trestle_rpc::layer::trace::REQUEST_ID_HEADER;
+use trestle_rpc::status::{DOMAIN, IntoStatus as _};
+use trestle_rpc::upstream::Upstream;
+use trestle_rpc::upstream::kind::kind_of;
 
 use crate::collected::CollectedBytes;
 
@@ -106,7 +104,7 @@ async fn collect(
                     Some(room) => room,
                     None => {
                         let bytes = announced(&data);
-                        held.add(bytes)?;
+                        held.add(bytes).map_err(|fault| fault.into_status(DOMAIN))?;
                         *room.insert(bytes)
                     }
                 };
@@ -154,7 +152,8 @@ fn ended(headers: &HeaderMap) -> Result<(), Status> {
 }
 
 fn unreadable() -> Status {
-    Fault::new(Reason::InternalError, "the service returned an unreadable response").into()
+    Fault::new(Reason::InternalError, "the service returned an unreadable response")
+        .into_status(DOMAIN)
 }
 
 #[cfg(test)]

@@ -11,10 +11,8 @@ use tower_http::{
     CompressionLevel,
     compression::{CompressionLayer, predicate::SizeAbove},
 };
-use trestle_service::{
-    fault::{Fault, Reason, quoted},
-    layer::{CallService, Response},
-};
+use trestle_model::fault::{Fault, Reason, quoted};
+use trestle_rpc::layer::{CallService, Response};
 
 /// Responses from this size on are compressed; smaller ones would gain little.
 const ANSWER_BYTES_MIN: u64 = 1024;

@@ -1,12 +1,10 @@
 //! The head of a request.
 
 use http::{HeaderMap, HeaderName, Method, Uri, Version, header};
-use trestle_service::{
-    fault::{Fault, Reason, quoted},
-    layer::Request,
-    name::AccountName,
-    peer::Peer,
-};
+use trestle_model::fault::{Fault, Reason, quoted};
+use trestle_model::name::AccountName;
+use trestle_rpc::layer::Request;
+use trestle_rpc::peer::Peer;
 
 use crate::{
     address::Address,

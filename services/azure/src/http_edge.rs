@@ -14,20 +14,16 @@ use trestle_identity::{
     account::{Account, Accounts},
     public_key::AllowedPage,
 };
-use trestle_service::{
-    call_protocol::CallProtocol,
-    clock::Clock,
-    cors::{Lookup, Preflight},
-    fault::{Fault, Reason},
-    layer::{
-        CallService, Request, Response, ResponseFuture, STATUS_HEADERS,
-        body_bytes::Unframed,
-        body_wrapper::{BodyPart, BodyWrapper, Next, wrap_body},
-        short_circuit::ShortCircuitResponse,
-        trace::REQUEST_ID_HEADER,
-    },
-    propagation::trace_headers,
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::time::Clock;
+use trestle_rpc::call_protocol::CallProtocol;
+use trestle_rpc::cors::{Lookup, Preflight};
+use trestle_rpc::layer::body_bytes::Unframed;
+use trestle_rpc::layer::body_wrapper::{BodyPart, BodyWrapper, Next, wrap_body};
+use trestle_rpc::layer::short_circuit::ShortCircuitResponse;
+use trestle_rpc::layer::trace::REQUEST_ID_HEADER;
+use trestle_rpc::layer::{CallService, Request, Response, ResponseFuture, STATUS_HEADERS};
+use trestle_rpc::propagation::trace_headers;
 
 use crate::{
     auth,

@@ -46,7 +46,10 @@ pub mod xml;
 use std::sync::Arc;
 
 use trestle_identity::credentials::Identity;
-use trestle_service::{clock::Clock, cors::Lookup, layer::CallService, upstream::Upstream};
+use trestle_model::time::Clock;
+use trestle_rpc::cors::Lookup;
+use trestle_rpc::layer::CallService;
+use trestle_rpc::upstream::Upstream;
 
 use self::{dispatch::Dispatch, http_edge::HttpEdge, protocol::RestProtocol};
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Response};
 use tonic::body::Body;
-use trestle_service::fault::{Fault, Reason, quoted};
+use trestle_model::fault::{Fault, Reason, quoted};
 
 use crate::header_case;
 

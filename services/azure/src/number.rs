@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use trestle_service::fault::{Fault, Reason};
+use trestle_model::fault::{Fault, Reason};
 
 use crate::{error::RestError, params::Params};
 

@@ -1,7 +1,7 @@
 //! The parameters of a query string, decoded.
 
 use percent_encoding::percent_decode;
-use trestle_service::fault::{Fault, Reason, quoted};
+use trestle_model::fault::{Fault, Reason, quoted};
 
 /// Most parameters of a request: more than any operation has, with a signature.
 const PARAMS_MAX: usize = 64;

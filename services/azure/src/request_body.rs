@@ -5,7 +5,7 @@ use http::{HeaderValue, header};
 use http_body_util::BodyExt as _;
 use tonic::{Status, body::Body};
 use tonic_types::StatusExt as _;
-use trestle_service::fault::{Fault, Reason};
+use trestle_model::fault::{Fault, Reason};
 
 use crate::{collected::CollectedBytes, error::RestError, gzip::Encoding, head::RequestHead};
 

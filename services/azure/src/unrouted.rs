@@ -1,6 +1,6 @@
 //! The errors of requests that are no operation of a resource, which queues and blobs share.
 
-use trestle_service::fault::{Fault, Reason, quoted};
+use trestle_model::fault::{Fault, Reason, quoted};
 
 use crate::{error::RestError, head::RequestHead, number::missing, params::Params};
 

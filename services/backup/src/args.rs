@@ -9,7 +9,7 @@ use trestle_command::{
     errors::CliError,
     values::{duration, whole_number},
 };
-use trestle_kv::Ticks;
+use trestle_model::time::Ticks;
 
 pub use self::shown::{DiffArgs, NamedRestoreArgs};
 use crate::sealed::Identities;

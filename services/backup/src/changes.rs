@@ -20,7 +20,9 @@ use std::{
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use trestle_command::errors::CliError;
-use trestle_kv::{LogPosition, Ticks, replace_file};
+use trestle_kv::replace_file;
+use trestle_kv_fjall::LogPosition;
+use trestle_model::time::Ticks;
 
 /// The directory in a data directory.
 pub const CHANGES: &str = "changes";

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use trestle_kv::Ticks;
+use trestle_model::time::Ticks;
 
 use crate::{
     manifest::{BackupManifest, time_text},

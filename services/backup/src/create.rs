@@ -17,7 +17,9 @@ use trestle_command::{
     errors::CliError,
     output::{Output, bytes, counted},
 };
-use trestle_kv::{Clock as _, FjallEngine, Keyspace, StoreReader, SystemClock};
+use trestle_kv::Keyspace;
+use trestle_kv_fjall::{FjallEngine, StoreReader};
+use trestle_model::time::{Clock as _, SystemClock};
 use trestle_objects::SourceObjects;
 
 use crate::{

@@ -15,7 +15,8 @@ use std::{path::Path, time::Duration};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use trestle_command::{errors::CliError, output::Output};
-use trestle_kv::{ChangeGroup, ChangeLogError, ChangeReader, LogPosition, Ticks};
+use trestle_kv_fjall::{ChangeGroup, ChangeLogError, ChangeReader, LogPosition};
+use trestle_model::time::Ticks;
 
 use self::{claim::claim, line::OpenLine, sender::WindowSender};
 use crate::{

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use prost::Message as _;
-use trestle_kv::{LoggedChange, Ticks};
+use trestle_kv_fjall::LoggedChange;
+use trestle_model::time::Ticks;
 
 use crate::{
     lists::{self, ChunkRef, Damage, Listed, Lister, ObjectRef},

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use trestle_kv::{Keyspace, Ticks};
+use trestle_kv::Keyspace;
+use trestle_model::time::Ticks;
 
 use crate::names::PartName;
 

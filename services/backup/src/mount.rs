@@ -11,7 +11,8 @@ use std::{ops::RangeInclusive, path::PathBuf, sync::Arc};
 
 use clap::Args;
 use trestle_command::errors::CliError;
-use trestle_kv::{ReadOnlyEngine, Ticks};
+use trestle_kv::ReadOnlyEngine;
+use trestle_model::time::Ticks;
 use trestle_objects::ObjectStorage;
 
 use self::{changed::ChangedRows, objects::BackedUpObjects, rows::BackedUpRows};

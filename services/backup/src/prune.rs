@@ -14,7 +14,7 @@ use trestle_command::{
     errors::CliError,
     output::{Output, bytes, counted},
 };
-use trestle_kv::{Clock as _, SystemClock, Ticks};
+use trestle_model::time::{Clock as _, SystemClock, Ticks};
 
 use crate::{
     args::PruneArgs,

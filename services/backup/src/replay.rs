@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use futures::{StreamExt as _, stream};
 use tokio::sync::mpsc;
 use trestle_command::errors::CliError;
-use trestle_kv::{Entry, FillError, LoggedChange, Span, StoreWriter, Ticks};
+use trestle_kv::{Entry, Span};
+use trestle_kv_fjall::{FillError, LoggedChange, StoreWriter};
+use trestle_model::time::Ticks;
 
 use crate::{
     ObjectName, StoreRules,

@@ -21,7 +21,9 @@ use trestle_command::{
     errors::CliError,
     output::{Output, bytes, counted},
 };
-use trestle_kv::{Entry, FillError, StoreWriter, Ticks};
+use trestle_kv::Entry;
+use trestle_kv_fjall::{FillError, StoreWriter};
+use trestle_model::time::Ticks;
 use trestle_objects::{ObjectStorage, ObjectsUrl};
 
 use self::contents::RestoredObjects;

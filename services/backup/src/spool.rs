@@ -17,7 +17,9 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use trestle_command::errors::CliError;
-use trestle_kv::{Engine as _, FjallEngine, FjallOptions, OpenError, Ticks, replace_file};
+use trestle_kv::{Engine as _, replace_file};
+use trestle_kv_fjall::{FjallEngine, FjallOptions, OpenError};
+use trestle_model::time::Ticks;
 
 use crate::{DataDirectory, args::ServerArgs, manifest};
 

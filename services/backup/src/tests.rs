@@ -13,10 +13,9 @@ use clap::Parser as _;
 use object_store::GetOptions;
 use proptest::prelude::*;
 use trestle_command::flags::ClientFlags;
-use trestle_kv::{
-    Change, ChangeSpec, Domain, Engine, FjallEngine, FjallOptions, LoggedChange, Span, Ticks,
-    Writes, key_domain,
-};
+use trestle_kv::{Change, ChangeSpec, Domain, Engine, Span, Writes, key_domain};
+use trestle_kv_fjall::{FjallEngine, FjallOptions, LoggedChange};
+use trestle_model::time::Ticks;
 
 use super::*;
 use crate::{mount::MountedBackup, names::PartName, repository::Repository};

@@ -11,7 +11,9 @@
 
 use bytes::Bytes;
 use prost::Message;
-use trestle_kv::{Entry, LoggedChange, Span, Ticks};
+use trestle_kv::{Entry, Span};
+use trestle_kv_fjall::LoggedChange;
+use trestle_model::time::Ticks;
 
 use crate::lists::{Listed as _, ObjectRef};
 

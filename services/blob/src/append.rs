@@ -11,7 +11,8 @@ pub(crate) use self::pieces::ReadStep;
 
 use bytes::Bytes;
 use trestle_kv::{ChangeSpec, Lock, Version, Writes, transact};
-use trestle_service::{clock::Ticks, limits::BLOCKS_MAX};
+use trestle_model::limits::BLOCKS_MAX;
+use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 use crate::{

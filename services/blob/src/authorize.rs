@@ -15,8 +15,10 @@ use trestle_identity::{
     caller::{Authority, Caller, Letters, ResourceGrant},
     spec::{BLOB, SNAPSHOT},
 };
+use trestle_model::fault::Fault;
+use trestle_model::name::AccountName;
+use trestle_model::time::Ticks;
 use trestle_proto::service::v1::AccessPolicy;
-use trestle_service::{clock::Ticks, fault::Fault, name::AccountName};
 
 use crate::record::PublicAccess;
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use trestle_kv::{Engine, ScanLimit, Snapshot, Span, Version, Writes, after_key};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 pub(crate) use self::{
     change::BlobChange,

@@ -8,7 +8,7 @@ mod tests;
 
 use bytes::Bytes;
 use trestle_kv::{ScanLimit, Snapshot, Span, after_key};
-use trestle_service::layer::shares::Share;
+use trestle_rpc::layer::shares::Share;
 use uuid::Uuid;
 
 pub(crate) use self::{

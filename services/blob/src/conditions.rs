@@ -5,7 +5,7 @@
 mod tests;
 mod unmet;
 
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 pub(crate) use self::unmet::UnmetCondition;
 use crate::{

@@ -17,13 +17,11 @@ use trestle_identity::{
     spec::BLOB,
 };
 use trestle_kv::{Engine, count};
+use trestle_model::fault::Violations;
+use trestle_model::name::AccountName;
+use trestle_model::time::Clock;
 use trestle_proto::service::v1::AccessPolicy;
-use trestle_service::{
-    clock::Clock,
-    fault::Violations,
-    name::AccountName,
-    quota::{CreationRoom, StorageLimit, StorageQuotas},
-};
+use trestle_rpc::quota::{CreationRoom, StorageLimit, StorageQuotas};
 
 pub(crate) use self::{
     change::{ContainerChange, NewContainer},

@@ -7,10 +7,8 @@ use std::{
 };
 
 use trestle_kv::{CommitError, EngineError};
-use trestle_service::{
-    fault::{Fault, Reason},
-    log_rate::LogRate,
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_rpc::log_rate::LogRate;
 
 use crate::{
     append::AppendError,

@@ -6,7 +6,7 @@ mod round_trip_tests;
 
 use std::fmt;
 
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 /// The version of a blob or a container: when it was last modified, in steps of 100 ns, unique in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,11 +6,9 @@ mod tests;
 
 use bytes::Bytes;
 use trestle_kv::{ScanLimit, Snapshot, Span, after_key, turns::Pace};
-use trestle_service::{
-    fault::{Fault, Reason, Violations},
-    name::AccountName,
-    page,
-};
+use trestle_model::fault::{Fault, Reason, Violations};
+use trestle_model::name::AccountName;
+use trestle_model::page;
 
 use crate::{
     blobs::{BlobState, Blobs},

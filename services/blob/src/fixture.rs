@@ -7,11 +7,11 @@ use std::{
 
 use bytes::Bytes;
 use futures::TryStreamExt as _;
-use trestle_kv::{
-    Clock, Engine, ManualClock, MemoryEngine, Ticks,
-    stepped::{SteppedEngine, Steps},
-};
-use trestle_service::{fault::Violations, name::AccountName};
+use trestle_kv::stepped::{SteppedEngine, Steps};
+use trestle_kv::{Engine, MemoryEngine};
+use trestle_model::fault::Violations;
+use trestle_model::name::AccountName;
+use trestle_model::time::{Clock, ManualClock, Ticks};
 
 use crate::{
     append::{AppendCommand, Appended},

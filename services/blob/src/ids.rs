@@ -11,7 +11,7 @@ use std::{ops::Range, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use trestle_kv::{ChangeSpec, Engine, Lock, Writes, transact};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use crate::{
     error::BlobError,

@@ -44,7 +44,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use trestle_kv::{Domain, DomainRef, Keyspace, Span, after_prefix, key_domain, order};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 pub(crate) use self::accounts::{
     all_containers, container, container_account, container_name_of, containers,

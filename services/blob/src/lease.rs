@@ -7,7 +7,7 @@ mod write_tests;
 
 use std::time::Duration;
 
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 /// A lease as it is stored; its state follows from the time.

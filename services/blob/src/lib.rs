@@ -47,12 +47,14 @@ use std::sync::Arc;
 
 use trestle_identity::access_policy::recheck::PolicyRechecks;
 use trestle_kv::Engine;
+use trestle_model::blob_name as names;
+use trestle_model::fault::Fault;
+use trestle_model::limits::MESSAGE_BYTES_MAX;
+use trestle_model::time::Clock;
 use trestle_objects::ObjectArea;
 use trestle_proto::blob::v1::blob_service_server::BlobServiceServer;
-use trestle_service::{
-    blob_name as names, clock::Clock, fault::Fault, layer::middleware::MiddlewareService,
-    limits::MESSAGE_BYTES_MAX, quota::StorageQuotas,
-};
+use trestle_rpc::layer::middleware::MiddlewareService;
+use trestle_rpc::quota::StorageQuotas;
 
 pub use crate::{
     api::BlobApi,

@@ -3,11 +3,11 @@
 mod interleaved;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
-use trestle_service::read_grace::READ_GRACE;
+use trestle_model::read_grace::READ_GRACE;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use trestle_objects::faulty::{FaultyObjects, ObjectFault};
 

@@ -23,7 +23,7 @@ pub(crate) use self::{
     sequence::SequenceConditions,
 };
 
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 use crate::{

@@ -3,7 +3,8 @@
 #[cfg(test)]
 mod round_trip_tests;
 
-use trestle_service::{clock::Ticks, etag};
+use trestle_model::etag;
+use trestle_model::time::Ticks;
 
 /// Length of the seconds in a name, with the date, in bytes.
 const SECONDS_BYTES: usize = 19;

@@ -6,11 +6,9 @@ mod tests;
 
 use std::sync::Arc;
 
-use trestle_service::{
-    layer::shares::{Holder, Share, SharePool},
-    limits::READ_MESSAGE_BYTES_MAX,
-    name::AccountName,
-};
+use trestle_model::limits::READ_MESSAGE_BYTES_MAX;
+use trestle_model::name::AccountName;
+use trestle_rpc::layer::shares::{Holder, Share, SharePool};
 
 use crate::error::BlobError;
 

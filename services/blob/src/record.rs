@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 use crate::{etag::ETag, lease::ResourceLease, tags::Tags, tier::AssignedTier};

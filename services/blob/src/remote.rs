@@ -17,10 +17,8 @@ use hyper_util::{
     client::legacy::{self, Client, connect::HttpConnector as TcpConnector},
     rt::TokioExecutor,
 };
-use trestle_service::{
-    fault::quoted,
-    limits::{BLOB_BYTES_MAX, UPLOAD_IDLE_MAX},
-};
+use trestle_model::fault::quoted;
+use trestle_model::limits::{BLOB_BYTES_MAX, UPLOAD_IDLE_MAX};
 
 use trestle_objects::https::{Schemes, connector};
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use trestle_kv::EngineStatus;
+use trestle_kv::{DiskStatus, EngineStatus};
 
 /// What a write needs, and what there is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -18,8 +18,12 @@ pub(crate) struct SpaceShortage {
 impl SpaceShortage {
     /// That of a write of so many bytes.
     pub(crate) fn of(needed_bytes: u64, status: &EngineStatus) -> Self {
-        let EngineStatus { free_bytes, reserve_bytes, .. } = *status;
-        Self { needed_bytes: Some(needed_bytes), free_bytes, reserve_bytes }
+        let of = |bytes: fn(&DiskStatus) -> u64| status.disk.as_ref().map(bytes);
+        Self {
+            needed_bytes: Some(needed_bytes),
+            free_bytes: of(|disk| disk.free_bytes),
+            reserve_bytes: of(|disk| disk.reserve_bytes),
+        }
     }
 }
 

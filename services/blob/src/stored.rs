@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 use self::tier::{TierForm, tier_form, tier_of};

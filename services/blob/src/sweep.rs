@@ -23,7 +23,7 @@ use std::{
 
 use bytes::Bytes;
 use trestle_kv::{Entry, ScanLimit, Span, after_key};
-use trestle_service::read_grace::ReadGrace;
+use trestle_model::read_grace::ReadGrace;
 
 use self::epochs::EpochScan;
 use crate::{blobs::Blobs, error::BlobError, keys::BlobRow};

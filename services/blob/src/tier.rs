@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use crate::record::{BlobKind, BlobRecord};
 

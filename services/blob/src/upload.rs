@@ -12,7 +12,8 @@ use std::{sync::Arc, time::Duration};
 use bytes::{Bytes, BytesMut};
 use tokio::task::JoinHandle;
 use trestle_kv::{CommitError, Engine, SpaceClaim};
-use trestle_service::{clock::Ticks, limits::INLINE_BYTES_MAX};
+use trestle_model::limits::INLINE_BYTES_MAX;
+use trestle_model::time::Ticks;
 
 use self::memory::HeldMemory;
 use crate::{
@@ -144,7 +145,7 @@ impl Upload {
     async fn flush(&mut self) -> Result<(), BlobError> {
         let (needed, status) = (self.buffered, self.blobs.engine.status());
         let shortage = SpaceShortage::of(needed, &status);
-        if status.is_space_short {
+        if status.is_space_short() {
             return Err(BlobError::Full(shortage));
         }
         if self.written.contents.is_empty() {

@@ -185,7 +185,7 @@ impl BenchTally {
         // Counts of a bench are far below 2^53, where this is exact.
         #[expect(clippy::cast_precision_loss, reason = "see above")]
         let rate = |count: u64| count as f64 / seconds;
-        let name = |code: i32| trestle_service::fault::code_name(Code::from(code));
+        let name = |code: i32| trestle_rpc::status::code_name(Code::from(code));
         let errors = self.errors.iter().map(|(code, count)| (name(*code), *count));
         let mut latency: Map<_, _> = PERCENTILES
             .map(|(name, share)| {

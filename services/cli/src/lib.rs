@@ -23,7 +23,7 @@ use trestle_command::{
     flags::ClientArgs,
     outcome::{end_call, finish},
 };
-use trestle_service::edm::{self, datetime};
+use trestle_model::edm::{self, datetime};
 
 pub use bench::{
     BenchCommand, BenchLoadArgs, BenchOp, QueueBenchArgs, QueueBenchOp, TableBenchArgs,

@@ -19,12 +19,10 @@ use trestle_identity::{
     caller::KeyRange,
     sas::{AddressRange, Malformed, Protocol, Scope, Terms, Time, Version, mint},
 };
-use trestle_service::{
-    blob_name::{BlobName, ContainerName},
-    clock::{Clock as _, SystemClock, Ticks},
-    fault::Violations,
-    name::{AccountName, QueueName, TableName},
-};
+use trestle_model::blob_name::{BlobName, ContainerName};
+use trestle_model::fault::Violations;
+use trestle_model::name::{AccountName, QueueName, TableName};
+use trestle_model::time::{Clock as _, SystemClock, Ticks};
 
 mod args;
 mod explain;

@@ -17,7 +17,7 @@ use trestle_command::{
     values::time_between,
 };
 use trestle_identity::bearer::{BEARER_BYTES_MAX, Role, SIGNING_KEY_BYTES_MAX, SigningKey};
-use trestle_service::clock::{Clock as _, SystemClock};
+use trestle_model::time::{Clock as _, SystemClock};
 
 /// The file with the key that signs.
 const PRIVATE_FILE: &str = "private.pem";

@@ -15,16 +15,13 @@ use trestle_identity::{
     account::{Account, Accounts},
     credentials::Identity,
 };
-use trestle_service::{
-    access::AccessLog,
-    clock::SystemClock,
-    layer::{
-        CallService, Request, Response, ResponseFuture, call_statistics::StatisticsLayer,
-        methods::Methods,
-    },
-    propagation::Traces,
-    upstream::Upstream,
-};
+use trestle_model::time::SystemClock;
+use trestle_rpc::access::AccessLog;
+use trestle_rpc::layer::call_statistics::StatisticsLayer;
+use trestle_rpc::layer::methods::Methods;
+use trestle_rpc::layer::{CallService, Request, Response, ResponseFuture};
+use trestle_rpc::propagation::Traces;
+use trestle_rpc::upstream::Upstream;
 
 const SERVICE: &str = "trestle.table.v1.TableService";
 

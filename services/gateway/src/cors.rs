@@ -20,11 +20,10 @@ use std::{
 use http::{Method, header};
 use tower::{Service, ServiceExt as _};
 use trestle_identity::public_key::{AllowedPage, PageAccount};
-use trestle_service::{
-    call_protocol::CallProtocol,
-    layer::{CallService, Request, Response, ResponseFuture, short_circuit::with_outcome},
-    rpc_path::service_of,
-};
+use trestle_rpc::call_protocol::CallProtocol;
+use trestle_rpc::layer::short_circuit::with_outcome;
+use trestle_rpc::layer::{CallService, Request, Response, ResponseFuture};
+use trestle_rpc::rpc_path::service_of;
 
 pub use self::service_cors::{AccountNames, CorsStore};
 use self::service_cors::{ServiceCors, error_response, preflight};

@@ -10,7 +10,7 @@ use std::{
 
 use http::{HeaderValue, Method, StatusCode, header};
 use tower::Service;
-use trestle_service::layer::{CallService, Request, Response, ResponseFuture};
+use trestle_rpc::layer::{CallService, Request, Response, ResponseFuture};
 
 use crate::web::{grpc_codec, plain, with_allowed};
 

@@ -16,14 +16,12 @@ use std::{convert::Infallible, time::Duration};
 
 use tower::{Service, ServiceBuilder};
 use trestle_identity::credentials::{self, Identity};
-use trestle_service::layer::{
-    CallService, Request, Response, ResponseFuture,
-    admission::AdmissionLayer,
-    body_bytes::{BodyBounds, BodyBytesLayer},
-    deadline::DeadlineLayer,
-    panic::PanicLayer,
-    trace::TraceLayer,
-};
+use trestle_rpc::layer::admission::AdmissionLayer;
+use trestle_rpc::layer::body_bytes::{BodyBounds, BodyBytesLayer};
+use trestle_rpc::layer::deadline::DeadlineLayer;
+use trestle_rpc::layer::panic::PanicLayer;
+use trestle_rpc::layer::trace::TraceLayer;
+use trestle_rpc::layer::{CallService, Request, Response, ResponseFuture};
 
 use crate::otlp_http::{JsonTranslation, MessageFraming};
 
@@ -31,7 +29,7 @@ pub use cors::{AccountNames, CorsStore, cors};
 pub use grpc_only::GrpcOnly;
 pub use otlp_http::http_paths;
 pub use route::Routes;
-pub use trestle_service::layer::trace::CallTelemetry;
+pub use trestle_rpc::layer::trace::CallTelemetry;
 
 /// The bounds of calls.
 #[derive(Debug, Clone, Copy)]

@@ -18,17 +18,14 @@ use prost::Message as _;
 use tonic::{Code, Status, body::Body};
 use tonic_types::StatusExt as _;
 use tower::Service as _;
-use trestle_service::{
-    fault::{Fault, Reason, message_too_large, quoted},
-    layer::{
-        CallService, Request, Response,
-        body_bytes::Unframed,
-        compression::{ACCEPT_ENCODING, ENCODING},
-        short_circuit::with_outcome,
-    },
-    limits::EXPORT_BYTES_MAX,
-    otlp_json::OtlpRequest,
-};
+use trestle_model::fault::{Fault, Reason, message_too_large, quoted};
+use trestle_model::limits::EXPORT_BYTES_MAX;
+use trestle_rpc::layer::body_bytes::Unframed;
+use trestle_rpc::layer::compression::{ACCEPT_ENCODING, ENCODING};
+use trestle_rpc::layer::short_circuit::with_outcome;
+use trestle_rpc::layer::{CallService, Request, Response};
+use trestle_rpc::otlp_json::OtlpRequest;
+use trestle_rpc::status::{DOMAIN, IntoStatus as _};
 
 use self::{body_type::BodyType, json::JsonMessage};
 pub(crate) use self::{json::JsonTranslation, rejection::Rejection, unframed::MessageFraming};
@@ -125,7 +122,7 @@ pub(crate) async fn export(
     let kind = BodyType::of(request.headers());
     let call = match into_call(path, kind, request) {
         Ok(call) => call,
-        Err(fault) => return failed(kind, &Status::from(fault)),
+        Err(fault) => return failed(kind, &fault.into_status(DOMAIN)),
     };
     let Ok(answer) = calls.call(call).await;
     let (parts, body) = answer.into_parts();

@@ -5,15 +5,13 @@ use std::{
     sync::Arc,
     task::{Context, Poll},
 };
+use trestle_rpc::status::{DOMAIN, IntoStatus as _};
 
-use tonic::Status;
 use tower::Service;
-use trestle_service::{
-    layer::{Request, Response, ResponseFuture},
-    rpc_path::service_of,
-    unserved::unserved,
-    upstream::Upstream,
-};
+use trestle_rpc::layer::{Request, Response, ResponseFuture};
+use trestle_rpc::rpc_path::service_of;
+use trestle_rpc::unserved::unserved;
+use trestle_rpc::upstream::Upstream;
 
 /// The upstreams of a process, by the full names of their services.
 #[derive(Clone, Default)]
@@ -57,13 +55,14 @@ impl Service<Request> for Routes {
         }
         let absent = self.absent.iter().find(|(name, _)| Some(*name) == service);
         let fault = unserved(path, absent.map(|(_, reason)| reason.as_str()));
-        Box::pin(async move { Ok(Status::from(fault).into_http()) })
+        Box::pin(async move { Ok(fault.into_status(DOMAIN).into_http()) })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+    use tonic::Status;
 
     use http::HeaderMap;
     use tonic::{Code, body::Body};

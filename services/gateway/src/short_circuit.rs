@@ -3,10 +3,10 @@
 
 use http::StatusCode;
 use tower::Service as _;
-use trestle_service::layer::{
-    CallService, Request, Response, ResponseFuture, STATUS_HEADERS,
-    short_circuit::{IsShortCircuit, ShortCircuitResponse, ShortCircuitService},
+use trestle_rpc::layer::short_circuit::{
+    IsShortCircuit, ShortCircuitResponse, ShortCircuitService,
 };
+use trestle_rpc::layer::{CallService, Request, Response, ResponseFuture, STATUS_HEADERS};
 
 use crate::IngressStack;
 

@@ -20,14 +20,11 @@ use http::{HeaderValue, Method, StatusCode, Version, header};
 use tonic::body::Body;
 use tonic_web::GrpcWebLayer;
 use tower::{Layer as _, Service};
-use trestle_service::{
-    call_protocol::CallProtocol,
-    fault::{Fault, Reason},
-    layer::{
-        CallService, Request, Response, ResponseFuture, body_bytes::DeclaredLength,
-        short_circuit::with_outcome,
-    },
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_rpc::call_protocol::CallProtocol;
+use trestle_rpc::layer::body_bytes::DeclaredLength;
+use trestle_rpc::layer::short_circuit::with_outcome;
+use trestle_rpc::layer::{CallService, Request, Response, ResponseFuture};
 
 use self::translation::TranslationLayer;
 use crate::{

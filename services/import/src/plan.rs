@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use serde::Deserialize;
+use trestle_model::edm::datetime;
 use trestle_proto::{
     blob::v1::PublicAccess, queue::v1::DeadLetterPolicy, service::v1::AccessPolicy,
 };
-use trestle_service::edm::datetime;
 
 use super::progress::Skipped;
 

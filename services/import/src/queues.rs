@@ -13,15 +13,13 @@ use trestle_command::{
     retry::{Temporary, repeated},
     upload::describe,
 };
+use trestle_model::limits::DEDUPLICATION_WINDOW_MAX;
+use trestle_model::time::{Clock as _, SystemClock, Ticks};
 use trestle_proto::queue::v1::{
     CreateQueueRequest, GetQueueRequest, NoExpiry, OutgoingMessage, PeekMessagesRequest, Queue,
     SendMessagesRequest, SetQueueAccessPoliciesRequest, UpdateQueueRequest, message,
     outgoing_message::{Body, Expiration},
     send_result::Outcome,
-};
-use trestle_service::{
-    clock::{Clock as _, SystemClock, Ticks},
-    limits::DEDUPLICATION_WINDOW_MAX,
 };
 
 use super::{
@@ -237,7 +235,7 @@ impl ImportTarget<'_> {
             let message = match outcome {
                 Outcome::Sent(message) => message,
                 Outcome::Error(error) => {
-                    rejected.push((id, describe(&error)));
+                    rejected.push((id, describe(&error.into())));
                     continue;
                 }
             };
@@ -287,7 +285,9 @@ impl ImportTarget<'_> {
 /// The temporary error of a message, for which all are sent again.
 fn temporary(outcomes: &[Outcome]) -> Option<Status> {
     outcomes.iter().find_map(|outcome| match outcome {
-        Outcome::Error(error) => Some(status_of(error)).filter(Temporary::is_temporary),
+        Outcome::Error(error) => {
+            Some(status_of(&error.clone().into())).filter(Temporary::is_temporary)
+        }
         Outcome::Sent(_) => None,
     })
 }

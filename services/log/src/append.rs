@@ -6,7 +6,8 @@ mod tests;
 use std::{sync::Arc, time::Duration};
 
 use trestle_kv::{ChangeSpec, Engine, Lock, ReadId, Reads, Writes, transact};
-use trestle_service::{clock::Ticks, layer::shares::Share};
+use trestle_model::time::Ticks;
+use trestle_rpc::layer::shares::Share;
 
 use crate::{
     batch::EncodedBatch,

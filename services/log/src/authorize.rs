@@ -9,10 +9,8 @@ use trestle_identity::{
     caller::{Authority, Caller, Letters, ResourceGrant},
     spec::LOG,
 };
-use trestle_service::{
-    fault::{Fault, quoted},
-    name::AccountName,
-};
+use trestle_model::fault::{Fault, quoted};
+use trestle_model::name::AccountName;
 
 use crate::names::StreamName;
 

@@ -32,7 +32,7 @@ pub fn is_restored(row: &Entry) -> bool {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use trestle_service::clock::Ticks;
+    use trestle_model::time::Ticks;
 
     use super::*;
     use crate::stream::{SegmentId, StreamId};

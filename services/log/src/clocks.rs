@@ -7,7 +7,8 @@
 
 use std::time::Duration;
 
-use trestle_kv::{Engine, Ticks};
+use trestle_kv::Engine;
+use trestle_model::time::Ticks;
 
 use crate::batch::RecordTimes;
 

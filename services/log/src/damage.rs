@@ -11,10 +11,8 @@ use std::{
 };
 
 use trestle_kv::{ScanLimit, Span, after_key};
-use trestle_service::{
-    clock::Ticks,
-    fault::{Fault, Reason},
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::time::Ticks;
 
 use crate::{
     error::LogError,

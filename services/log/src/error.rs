@@ -7,11 +7,9 @@ use std::{
 
 use tokio::task::JoinError;
 use trestle_kv::{CommitError, EngineError};
+use trestle_model::fault::{Fault, Reason};
 use trestle_objects::WriteObjectError;
-use trestle_service::{
-    fault::{Fault, Reason},
-    log_rate::LogRate,
-};
+use trestle_rpc::log_rate::LogRate;
 
 use crate::{
     batch::CorruptBatch,

@@ -12,13 +12,14 @@ use std::{
 use object_store::ObjectStore;
 use opentelemetry::metrics::{Meter, MeterProvider as _, noop::NoopMeterProvider};
 use prost::Message as _;
-use trestle_kv::{Clock, Engine, ManualClock, MemoryEngine, Ticks};
+use trestle_kv::{Engine, MemoryEngine};
+use trestle_model::name::AccountName;
+use trestle_model::time::{Clock, ManualClock, Ticks};
 use trestle_objects::ObjectArea;
 use trestle_proto::{
     log::v1::{AppendRecordsRequest, Record},
     opentelemetry::proto::common::v1::{AnyValue, KeyValue, any_value::Value},
 };
-use trestle_service::name::AccountName;
 
 use crate::{
     append::{AppendOutcome, NewBatch},

@@ -20,7 +20,8 @@
 
 use bytes::Bytes;
 use trestle_kv::{Domain, DomainRef, Keyspace, Span, key_domain, order};
-use trestle_service::{clock::Ticks, name::AccountName};
+use trestle_model::name::AccountName;
+use trestle_model::time::Ticks;
 
 use crate::{
     error::LogError,

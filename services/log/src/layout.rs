@@ -1,7 +1,9 @@
 //! Where the objects of segments are: `ACCOUNT/stream=NAME/date=YYYY-MM-DD/ID.parquet`, with the day of the records in
 //! UTC. Other engines read such folders as columns.
 
-use trestle_service::{clock::Ticks, etag::format_time, name::AccountName};
+use trestle_model::etag::format_time;
+use trestle_model::name::AccountName;
+use trestle_model::time::Ticks;
 
 use crate::{names::StreamName, stream::SegmentId};
 

@@ -54,6 +54,8 @@ use std::sync::Arc;
 
 use opentelemetry::metrics::Meter;
 use trestle_kv::Engine;
+use trestle_model::fault::Fault;
+use trestle_model::limits::MESSAGE_BYTES_MAX;
 use trestle_objects::ObjectArea;
 use trestle_proto::{
     log::v1::log_service_server::LogServiceServer,
@@ -63,7 +65,7 @@ use trestle_proto::{
         trace::v1::trace_service_server::TraceServiceServer,
     },
 };
-use trestle_service::{fault::Fault, limits::MESSAGE_BYTES_MAX, quota::StorageQuotas};
+use trestle_rpc::quota::StorageQuotas;
 
 use crate::logs::Logs;
 pub use crate::{api::LogApi, keys::KEYSPACES, totals::StreamTotals};

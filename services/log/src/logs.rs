@@ -5,11 +5,9 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use trestle_kv::Engine;
+use trestle_model::name::AccountName;
 use trestle_objects::ObjectArea;
-use trestle_service::{
-    layer::shares::{Holder, SharePool},
-    name::AccountName,
-};
+use trestle_rpc::layer::shares::{Holder, SharePool};
 
 use crate::{
     append::{self, AppendOutcome, NewBatch},

@@ -4,7 +4,7 @@
 mod interleaved;
 
 use std::{sync::Arc, time::Duration};
-use trestle_service::read_grace::READ_GRACE;
+use trestle_model::read_grace::READ_GRACE;
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use trestle_kv::faulty::{FaultRates, FaultyEngine};

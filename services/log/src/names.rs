@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use trestle_service::fault::{Reason, Violations, quoted};
+use trestle_model::fault::{Reason, Violations, quoted};
 
 /// Most characters of the name of a stream. A limit of our own: it is a directory of the layout of segments.
 pub(crate) const STREAM_NAME_CHARS_MAX: usize = 128;

@@ -16,7 +16,7 @@ mod tests;
 use std::{ops::Range, sync::Arc};
 
 use trestle_kv::{Direction, ScanLimit, Snapshot, after_key};
-use trestle_service::layer::shares::{Holder, Share};
+use trestle_rpc::layer::shares::{Holder, Share};
 
 use self::tail_rows::TailRows;
 pub(crate) use self::{merged::MergedRows, open_segment::OpenSegment};

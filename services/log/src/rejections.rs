@@ -11,7 +11,8 @@ use opentelemetry::{
     KeyValue,
     metrics::{Counter, Meter},
 };
-use trestle_service::{log_rate::LogRate, semconv};
+use trestle_rpc::log_rate::LogRate;
+use trestle_rpc::semconv;
 
 use crate::batch::Rejected;
 

@@ -14,7 +14,7 @@ use std::{
 
 use bytes::Bytes;
 use trestle_kv::{ScanLimit, SpaceClaim, after_key};
-use trestle_service::name::AccountName;
+use trestle_model::name::AccountName;
 
 use crate::{
     batch::{BatchRow, BatchView, CorruptBatch, DAYS_MAX},

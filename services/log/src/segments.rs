@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use trestle_kv::{ScanLimit, after_key};
-use trestle_service::page;
+use trestle_model::page;
 
 use crate::{
     error::LogError,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use prost::Message;
 use trestle_kv::Entry;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use crate::{
     error::LogError,

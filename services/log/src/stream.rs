@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use crate::segment::{PromotedColumn, PromotedType};
 

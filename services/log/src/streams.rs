@@ -9,7 +9,8 @@ mod usage;
 use std::sync::Arc;
 
 use trestle_kv::Engine;
-use trestle_service::{name::AccountName, quota::StorageQuotas};
+use trestle_model::name::AccountName;
+use trestle_rpc::quota::StorageQuotas;
 
 pub(crate) use self::{
     change::StreamSettingsChange,

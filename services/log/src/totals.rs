@@ -6,7 +6,7 @@ mod tests;
 use std::{collections::HashMap, time::Duration};
 
 use trestle_kv::{Entry, ScanLimit, Span, scan_in_steps};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use crate::{
     error::LogError,

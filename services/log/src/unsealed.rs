@@ -8,7 +8,7 @@ use std::{
 };
 
 use tokio::sync::{Notify, watch};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use crate::{
     stream::{Head, StreamId},
@@ -130,7 +130,7 @@ mod tests {
         let roll = RollPolicy { max_age: Duration::from_secs(10), max_bytes: 100 };
         let settings = StreamSettings { roll, ..StreamSettings::default() };
         Arc::new(OpenStream {
-            account: trestle_service::name::AccountName::parse("acme").expect("a valid name"),
+            account: trestle_model::name::AccountName::parse("acme").expect("a valid name"),
             name: StreamName::stored(format!("stream-{id}")),
             record: StreamRecord::new(StreamId(id), ticks(0), settings),
         })

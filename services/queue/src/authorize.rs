@@ -15,12 +15,10 @@ use trestle_identity::{
     caller::{Authority, Caller},
     spec::QUEUE,
 };
+use trestle_model::fault::Fault;
+use trestle_model::name::{AccountName, QueueName};
+use trestle_model::time::Ticks;
 use trestle_proto::service::v1::AccessPolicy;
-use trestle_service::{
-    clock::Ticks,
-    fault::Fault,
-    name::{AccountName, QueueName},
-};
 
 /// The operation that a call needs permission for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

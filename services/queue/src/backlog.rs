@@ -8,7 +8,7 @@ use std::{
 };
 
 use trestle_kv::{Entry, ScanLimit, Span, scan_in_steps};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use crate::{
     error::QueueError,

@@ -10,7 +10,7 @@
 //! were added later: before, they were stored as 1 and 2.
 
 use bytes::Bytes;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use crate::{
     error::QueueError,

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use foldhash::{HashSet, HashSetExt as _};
 use trestle_kv::{ChangeSpec, ReadId, Reads, Version, Writes, transact};
-use trestle_service::{clock::Ticks, name::QueueName};
+use trestle_model::name::QueueName;
+use trestle_model::time::Ticks;
 
 use crate::{
     authorize::QueueAccess,

@@ -1,7 +1,7 @@
 //! Rows of a deleted or cleared queue that the sweeper removes.
 
 use bytes::Bytes;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use crate::{error::QueueError, wire::RecordReader};
 

@@ -3,10 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use trestle_kv::{CommitError, EngineError};
-use trestle_service::{
-    fault::{Fault, Reason, quoted},
-    name::QueueName,
-};
+use trestle_model::fault::{Fault, Reason, quoted};
+use trestle_model::name::QueueName;
 
 /// When to call again after a change of the owner or of the settings.
 const RETRY_AFTER: Duration = Duration::from_millis(100);

@@ -1,7 +1,7 @@
 //! Removing messages that have expired.
 
 use trestle_kv::{ChangeSpec, ReadId, Reads, Version, Writes, transact};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use crate::{
     delivery::{AttemptError, FencedHead, IndexEntry},

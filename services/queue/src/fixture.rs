@@ -14,10 +14,8 @@ use trestle_kv::{
     Change, ChangeSpec, CommitError, Direction, Engine, EngineError, EngineStatus, Limits,
     MemoryEngine, Reads, Scan, ScanLimit, Snapshot, Span, Version, Write, Writes, transact,
 };
-use trestle_service::{
-    clock::{ManualClock, Ticks},
-    name::{AccountName, QueueName},
-};
+use trestle_model::name::{AccountName, QueueName};
+use trestle_model::time::{ManualClock, Ticks};
 
 use crate::{
     authorize::QueueAccess,

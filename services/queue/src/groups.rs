@@ -11,7 +11,7 @@
 
 use bytes::Bytes;
 use trestle_kv::Writes;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{

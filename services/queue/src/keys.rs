@@ -26,10 +26,8 @@
 
 use bytes::Bytes;
 use trestle_kv::{Domain, DomainRef, Keyspace, Span, after_prefix, key_domain, order};
-use trestle_service::{
-    clock::Ticks,
-    name::{AccountName, QueueName},
-};
+use trestle_model::name::{AccountName, QueueName};
+use trestle_model::time::Ticks;
 
 use crate::{
     deleted_range::QueuePart,

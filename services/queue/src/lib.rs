@@ -51,11 +51,12 @@ use std::sync::Arc;
 
 use trestle_identity::access_policy::recheck::PolicyRechecks;
 use trestle_kv::Engine;
+use trestle_model::fault::Fault;
+use trestle_model::limits::MESSAGE_BYTES_MAX;
+use trestle_model::time::Clock;
 use trestle_proto::queue::v1::queue_service_server::QueueServiceServer;
-use trestle_service::{
-    clock::Clock, fault::Fault, layer::middleware::MiddlewareService, limits::MESSAGE_BYTES_MAX,
-    quota::StorageQuotas,
-};
+use trestle_rpc::layer::middleware::MiddlewareService;
+use trestle_rpc::quota::StorageQuotas;
 
 pub use crate::{
     api::{Handovers, QueueApi},

@@ -5,11 +5,9 @@ use std::{error::Error, future::Future, sync::Arc};
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 use trestle_kv::{Engine, Snapshot};
-use trestle_service::{
-    clock::{Clock, Ticks},
-    log_rate::LogRate,
-    name::QueueName,
-};
+use trestle_model::name::QueueName;
+use trestle_model::time::{Clock, Ticks};
+use trestle_rpc::log_rate::LogRate;
 use uuid::Uuid;
 
 use crate::{

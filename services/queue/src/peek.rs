@@ -1,6 +1,6 @@
 //! Peeking at messages, without receiving them.
 
-use trestle_service::name::QueueName;
+use trestle_model::name::QueueName;
 
 use crate::{
     authorize::QueueAccess,

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use trestle_identity::{access_policy, spec::QUEUE};
+use trestle_model::fault::Fault;
 use trestle_proto::service::v1::AccessPolicy;
-use trestle_service::fault::Fault;
 
 use crate::error::QueueError;
 

@@ -13,12 +13,10 @@ use trestle_identity::{
     spec::QUEUE,
 };
 use trestle_kv::Engine;
-use trestle_service::{
-    clock::Clock,
-    fault::{Fault, Violations},
-    name::{AccountName, QueueName},
-    quota::{StorageOwner, StorageQuotas},
-};
+use trestle_model::fault::{Fault, Violations};
+use trestle_model::name::{AccountName, QueueName};
+use trestle_model::time::Clock;
+use trestle_rpc::quota::{StorageOwner, StorageQuotas};
 
 pub(crate) use self::list::ListQueues;
 use crate::{

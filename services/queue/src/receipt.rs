@@ -7,10 +7,8 @@
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
-use trestle_service::{
-    clock::Ticks,
-    fault::{Fault, Reason, quoted},
-};
+use trestle_model::fault::{Fault, Reason, quoted};
+use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 use crate::{

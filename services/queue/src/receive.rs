@@ -10,7 +10,8 @@ use std::{error::Error, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 use trestle_kv::transact;
-use trestle_service::{layer::deadline::CallDeadline, name::QueueName};
+use trestle_model::name::QueueName;
+use trestle_rpc::layer::deadline::CallDeadline;
 
 use self::decide::{ClaimedSlot, Found, ReceivePlan};
 use crate::{

@@ -12,7 +12,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use trestle_service::{clock::Ticks, fault::Violations, name::QueueName};
+use trestle_model::fault::Violations;
+use trestle_model::name::QueueName;
+use trestle_model::time::Ticks;
 
 use crate::{
     error::QueueError,

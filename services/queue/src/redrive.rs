@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use trestle_service::{fault::Violations, name::QueueName};
+use trestle_model::fault::Violations;
+use trestle_model::name::QueueName;
 
 use crate::{
     authorize::QueueAccess,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use trestle_kv::{ReadId, Reads, Version, Writes, transact};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use crate::{
     delivery::{AttemptError, FencedHead, IndexEntry, Scheduler},

@@ -6,11 +6,9 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use trestle_kv::{Reads, Version, transact};
-use trestle_service::{
-    clock::Ticks,
-    fault::{Fault, Reason},
-    name::QueueName,
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::name::QueueName;
+use trestle_model::time::Ticks;
 
 use self::decide::{PreparedMessage, SendPlan};
 use crate::{

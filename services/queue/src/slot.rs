@@ -1,7 +1,7 @@
 //! The order of delivery: slots, and the cursor before which a queue has no message.
 
 use bytes::Bytes;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use crate::{error::QueueError, wire::RecordReader};
 

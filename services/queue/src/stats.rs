@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trestle_kv::ScanLimit;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use crate::{
     delivery::{AttemptError, Scheduler},

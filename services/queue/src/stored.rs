@@ -13,7 +13,7 @@
 //! replaces it. Flag 1 of a body marks text, flag 2 an origin, flag 4 an ordering group.
 
 use bytes::Bytes;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 use crate::{

@@ -1,7 +1,7 @@
 //! Moving messages from one queue to another in one commit: to the dead-letter queue, and back.
 
 use trestle_kv::{ChangeSpec, ReadId, Reads, Version, Writes, transact};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use crate::{
     delivery::{AttemptError, FencedHead, IndexEntry},

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use trestle_kv::{ReadId, Reads, Version, Writes, transact};
-use trestle_service::{clock::Ticks, name::QueueName};
+use trestle_model::name::QueueName;
+use trestle_model::time::Ticks;
 
 use crate::{
     authorize::QueueAccess,

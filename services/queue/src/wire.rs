@@ -1,7 +1,7 @@
 //! Reading and writing the fields of stored records: big-endian numbers, and texts behind their length.
 
 use bytes::Bytes;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 /// Appends a text or bytes behind their length.
 pub(crate) fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {

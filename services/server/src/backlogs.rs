@@ -6,8 +6,8 @@ use std::sync::Arc;
 use opentelemetry::{KeyValue, metrics::Meter};
 use serde_json::{Value, json};
 use trestle_queue::{Backlogs, QueueBacklog, QueueRole};
+use trestle_rpc::semconv;
 use trestle_runtime::{admin::AdminPage, task::Task};
-use trestle_service::semconv;
 
 use crate::measured::{Measured, Points, point};
 

@@ -13,7 +13,7 @@ use trestle_command::{
 };
 use trestle_import::{CopyArgs, TrestleSource};
 use trestle_kv::Entry;
-use trestle_service::name::AccountName;
+use trestle_model::name::AccountName;
 
 use crate::{
     args::ConfigFileArgs, process_error::ProcessError, settings::Settings,

@@ -22,10 +22,12 @@ use std::{
 use opentelemetry::metrics::Meter;
 use tracing::info;
 use trestle_backup::{CheckpointAnswer, SPOOL};
-use trestle_kv::{Checkpointer, Engine};
+use trestle_kv::Engine;
+use trestle_kv_fjall::Checkpointer;
+use trestle_model::time::Clock;
 use trestle_objects::ObjectHold;
+use trestle_rpc::semconv;
 use trestle_runtime::task::Task;
-use trestle_service::{clock::Clock, semconv};
 use uuid::Uuid;
 
 use self::spool::{RequestAction, SpooledRequest};
@@ -121,7 +123,7 @@ impl Backups {
     /// # Errors
     /// The first error. Requests after it were looked at too.
     fn step(&self) -> io::Result<bool> {
-        let is_short = self.engine.status().is_space_short;
+        let is_short = self.engine.status().is_space_short();
         let (mut due, mut failed, mut remaining) = (None, Ok(()), Vec::new());
         for request in SpooledRequest::every(&self.spool, self.clock.now())? {
             match self.examine(&request, is_short) {

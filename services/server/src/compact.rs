@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, path::PathBuf};
 
 use serde_json::json;
-use trestle_kv::{CompactedKeyspace, FjallOptions};
+use trestle_kv_fjall::{CompactedKeyspace, FjallOptions};
 
 use crate::{process_error::ProcessError, settings::StorageSettings, storage};
 
@@ -26,7 +26,7 @@ pub fn compact(settings: &StorageSettings, cached_files: usize) -> Result<Compac
         min_free_bytes: settings.min_free_bytes,
         ..FjallOptions::new(path.clone(), storage::keyspaces())
     };
-    let keyspaces = trestle_kv::compact(&options)?;
+    let keyspaces = trestle_kv_fjall::compact(&options)?;
     Ok(Compacted { path, keyspaces })
 }
 

@@ -6,19 +6,15 @@ use std::{sync::Arc, time::Duration};
 use opentelemetry::metrics::Meter;
 use tower::Layer as _;
 use trestle_kv::Engine;
+use trestle_model::time::Clock;
 use trestle_objects::{ObjectStorage, StoreOwner};
+use trestle_rpc::access::AccessLog;
+use trestle_rpc::layer::CallService;
+use trestle_rpc::layer::shutdown::{ShutdownLayer, ShutdownSignal};
+use trestle_rpc::propagation::Traces;
+use trestle_rpc::quota::{LiveQuotas, StorageQuotas};
+use trestle_rpc::upstream::{Remote, Upstream};
 use trestle_runtime::{admin::AdminPage, health::Health, task::Task};
-use trestle_service::{
-    access::AccessLog,
-    clock::Clock,
-    layer::{
-        CallService,
-        shutdown::{ShutdownLayer, ShutdownSignal},
-    },
-    propagation::Traces,
-    quota::{LiveQuotas, StorageQuotas},
-    upstream::{Remote, Upstream},
-};
 
 use crate::{
     changed_keys, healthcheck,
@@ -265,7 +261,7 @@ fn watch_storage(stores: Stores, health: &Health, owners: Vec<RoleSpec>) -> Task
 async fn report_storage(stores: &Stores, health: &Health, owners: &[RoleSpec]) {
     let problem = stores.stopped();
     let status = stores.engine.status();
-    let is_read_only = status.is_space_short || status.is_read_only;
+    let is_read_only = status.is_space_short() || status.is_read_only;
     let limitation = writes_limitation(problem.is_some(), is_read_only);
     health.limit(healthcheck::WRITES, STORE, limitation).await;
     for role in owners {

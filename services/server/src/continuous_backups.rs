@@ -23,10 +23,12 @@ use std::{
 use opentelemetry::metrics::{Counter, Meter};
 use tracing::warn;
 use trestle_backup::{CHANGES, ChangesEnd, ShippedChanges};
-use trestle_kv::{ChangeLog, Engine, LogPosition, Ticks, drop_links, linked_bytes};
+use trestle_kv::Engine;
+use trestle_kv_fjall::{ChangeLog, LogPosition, drop_links, linked_bytes};
+use trestle_model::time::Ticks;
 use trestle_objects::ObjectHold;
+use trestle_rpc::semconv::{self, Described};
 use trestle_runtime::task::Task;
-use trestle_service::semconv::{self, Described};
 
 pub use self::follower::add_to;
 
@@ -109,7 +111,7 @@ impl ChangeHandover {
         let lag = end.now.since(at.unwrap_or(self.began));
         let bytes = linked_bytes(&links)?;
         let is_late = bytes > 0 || (at.is_some() && lag > HOLDS_AFTER);
-        if bytes > self.spool_bytes || (status.is_space_short && is_late) {
+        if bytes > self.spool_bytes || (status.is_space_short() && is_late) {
             self.give_up(&links, end.position, bytes)?;
             *epoch += 1;
             shipped = None;

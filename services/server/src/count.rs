@@ -10,8 +10,9 @@ use std::{
 };
 
 use opentelemetry::metrics::Meter;
+use trestle_model::fault::Fault;
+use trestle_rpc::semconv::Described;
 use trestle_runtime::task::Task;
-use trestle_service::{fault::Fault, semconv::Described};
 
 /// How often it is counted.
 pub(crate) const EVERY: Duration = Duration::from_secs(15);

@@ -2,7 +2,7 @@
 
 use std::{fs::Metadata, io, time::UNIX_EPOCH};
 
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 /// When a file was written, to the second.
 ///

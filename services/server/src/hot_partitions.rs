@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use trestle_rpc::quota::HeavyHitter;
+use trestle_rpc::quota::heavy_hitters::WINDOW;
 use trestle_runtime::admin::AdminPage;
-use trestle_service::quota::{HeavyHitter, heavy_hitters::WINDOW};
 use trestle_table::{HotPartition, TableRole};
 
 /// Most partitions on the page.

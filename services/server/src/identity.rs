@@ -12,8 +12,8 @@ use trestle_identity::{
     account::{Account, AccountKey, AccountSet, Accounts},
     bearer::{Issuer, Issuers, JWKS_BYTES_MAX, KeyMisses, PublicKeys, RoleValues},
 };
+use trestle_model::name::AccountName;
 use trestle_runtime::{config::ConfigError, task::Task};
-use trestle_service::name::AccountName;
 
 use crate::{
     key_sets::KeySets,

@@ -6,15 +6,16 @@ use std::time::Duration;
 use tower::ServiceBuilder;
 use trestle_gateway::{CallLimits, CallTelemetry, GrpcOnly, Routes};
 use trestle_identity::peer_authentication::{self, PeerTrust};
+use trestle_rpc::access::AccessLog;
+use trestle_rpc::layer::CallService;
+use trestle_rpc::layer::admission::AdmissionLayer;
+use trestle_rpc::layer::body_bytes::BodyBytesLayer;
+use trestle_rpc::layer::call_statistics::StatisticsLayer;
+use trestle_rpc::layer::deadline::DeadlineLayer;
+use trestle_rpc::layer::methods::Methods;
+use trestle_rpc::layer::panic::PanicLayer;
+use trestle_rpc::layer::trace::TraceLayer;
 use trestle_runtime::{config::ConfigError, health_reflection::HealthReflectionRouter, task::Task};
-use trestle_service::{
-    access::AccessLog,
-    layer::{
-        CallService, admission::AdmissionLayer, body_bytes::BodyBytesLayer,
-        call_statistics::StatisticsLayer, deadline::DeadlineLayer, methods::Methods,
-        panic::PanicLayer, trace::TraceLayer,
-    },
-};
 
 use crate::{
     gateway_secret,

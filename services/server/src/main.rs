@@ -33,8 +33,8 @@ use trestle_command::{
     outcome::{end_call, finish_call},
     output::{OutputFormat, report_line, report_lines},
 };
+use trestle_model::time::SystemClock;
 use trestle_runtime::config::{self, ConfigError, Sources};
-use trestle_service::clock::SystemClock;
 
 /// How long remaining work after a shutdown may take, such as a blocking step. If
 /// that prevents the store from closing, it is opened as after a crash. The last flush or compaction is

@@ -6,8 +6,9 @@ use std::{
 };
 
 use opentelemetry::{KeyValue, metrics::Meter};
+use trestle_model::fault::Fault;
+use trestle_rpc::semconv::Described;
 use trestle_runtime::task::Task;
-use trestle_service::{fault::Fault, semconv::Described};
 
 use crate::count;
 

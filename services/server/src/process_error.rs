@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf, process::ExitCode};
 
 use trestle_command::errors::{CliError, without_number};
-use trestle_kv::OpenError;
+use trestle_kv_fjall::OpenError;
 use trestle_objects::OpenObjectsError;
 use trestle_runtime::{
     config::ConfigError, health_reflection::DescriptorError, telemetry::TelemetryError,

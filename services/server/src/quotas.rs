@@ -1,7 +1,7 @@
 //! The limits of accounts: read from the settings, and reloaded.
 
+use trestle_rpc::quota::LiveQuotas;
 use trestle_runtime::task::Task;
-use trestle_service::quota::LiveQuotas;
 
 use crate::{
     changed_keys::changed,

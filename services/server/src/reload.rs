@@ -18,8 +18,8 @@ use opentelemetry::{
 use tokio::sync::Notify;
 use tracing::{error, info, warn};
 use trestle_command::errors::without_number;
+use trestle_rpc::semconv;
 use trestle_runtime::task::Task;
-use trestle_service::semconv;
 
 use crate::{process_error::ProcessError, settings::Settings};
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use trestle_kv::{JournalLoss, RepairPlan};
+use trestle_kv_fjall::{JournalLoss, RepairPlan};
 
 use crate::{process_error::ProcessError, settings::StorageSettings, storage};
 

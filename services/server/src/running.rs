@@ -10,6 +10,8 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::info;
+use trestle_rpc::layer::CallService;
+use trestle_rpc::semconv;
 use trestle_runtime::{
     admin::{Admin, AllowsHost},
     health::Health,
@@ -17,7 +19,6 @@ use trestle_runtime::{
     serve::{self, Bounds, Connections, Drained, Listener, StopSignals},
     task::Task,
 };
-use trestle_service::{layer::CallService, semconv};
 
 use crate::{
     compose::Node,

@@ -16,11 +16,9 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use trestle_backup::ShippedChanges;
+use trestle_model::etag::parse_time;
+use trestle_model::time::{Clock, Ticks};
 use trestle_runtime::task::Task;
-use trestle_service::{
-    clock::{Clock, Ticks},
-    etag::parse_time,
-};
 
 pub(crate) use self::child::{BackupChild, ChildEnd};
 use self::{

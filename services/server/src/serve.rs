@@ -10,9 +10,10 @@ use opentelemetry::metrics::Meter;
 use tracing::{info, warn};
 use trestle_backup::{MountArgs, MountedBackup};
 use trestle_kv::Engine;
+use trestle_model::time::SystemClock;
 use trestle_objects::ObjectStorage;
+use trestle_rpc::exemplar::Exemplars;
 use trestle_runtime::{serve::Drained, task::Task, telemetry::Telemetry};
-use trestle_service::{clock::SystemClock, exemplar::Exemplars};
 
 use crate::{
     backup,

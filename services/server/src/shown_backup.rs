@@ -7,8 +7,10 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use opentelemetry::metrics::{MeterProvider as _, NoopMeterProvider};
 use trestle_backup::MountedBackup;
 use trestle_command::{credentials::CredentialArgs, flags::ClientArgs};
+use trestle_model::time::SystemClock;
+use trestle_rpc::access::AccessLog;
+use trestle_rpc::propagation::Traces;
 use trestle_runtime::openmetrics::Exposition;
-use trestle_service::{access::AccessLog, clock::SystemClock, propagation::Traces};
 
 use crate::{
     compose::{NodeDeps, compose},

@@ -5,18 +5,17 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use opentelemetry::{KeyValue, metrics::Meter};
 use tracing::info;
 use trestle_backup::RESTORING;
-use trestle_kv::{
-    ChangeLog, Checkpointer, DiskSpace, Engine, EngineStats, FjallEngine, FjallOptions, GroupWrite,
-    Keyspace, MemoryEngine, OpenError, SyncPolicy,
+use trestle_kv::{DiskSpace, Engine, Keyspace, MemoryEngine};
+use trestle_kv_fjall::{
+    ChangeLog, Checkpointer, EngineStats, FjallEngine, FjallOptions, GroupWrite, OpenError,
+    SyncPolicy,
 };
+use trestle_model::time::SystemClock;
 use trestle_objects::{ObjectStorage, OpenObjectsError};
+use trestle_rpc::exemplar::Exemplars;
+use trestle_rpc::semconv::{self, Described};
+use trestle_rpc::traced::TracedEngine;
 use trestle_runtime::task::Task;
-use trestle_service::{
-    clock::SystemClock,
-    exemplar::Exemplars,
-    semconv::{self, Described},
-    traced::TracedEngine,
-};
 
 use crate::{
     backups::{BackedUpStore, Backups},
@@ -165,7 +164,7 @@ fn check_not_lost(settings: &StorageSettings) -> Result<(), OpenError> {
 /// Logs that the store is not open yet: the banner, which names what the server uses, comes after that.
 fn log_recovery(settings: &StorageSettings) {
     let data_dir = data_dir(settings);
-    let journal_bytes = trestle_kv::journal_bytes(&engine_dir(settings)).ok();
+    let journal_bytes = trestle_kv_fjall::journal_bytes(&engine_dir(settings)).ok();
     info!(data_dir, journal_bytes, "recovering the store");
 }
 
@@ -249,10 +248,12 @@ fn observe_space(meter: &Meter, engine: &Arc<dyn Engine>) {
             })
             .build();
     };
-    gauge(semconv::STORAGE_BYTES, |engine| Some(engine.status().storage_bytes));
-    gauge(semconv::FREE_BYTES, |engine| engine.status().free_bytes);
-    gauge(semconv::RESERVE_BYTES, |engine| engine.status().reserve_bytes);
-    gauge(semconv::STORAGE_READ_ONLY, |engine| Some(u64::from(engine.status().is_space_short)));
+    gauge(semconv::STORAGE_BYTES, |engine| {
+        Some(engine.status().disk.map_or(0, |disk| disk.storage_bytes))
+    });
+    gauge(semconv::FREE_BYTES, |engine| engine.status().disk.map(|disk| disk.free_bytes));
+    gauge(semconv::RESERVE_BYTES, |engine| engine.status().disk.map(|disk| disk.reserve_bytes));
+    gauge(semconv::STORAGE_READ_ONLY, |engine| Some(u64::from(engine.status().is_space_short())));
     gauge(semconv::STORAGE_STOPPED, |engine| Some(u64::from(engine.status().stopped.is_some())));
     observe_clock(meter, engine);
 }

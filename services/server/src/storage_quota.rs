@@ -16,18 +16,16 @@ use tokio::time::Instant;
 use tonic::Status;
 use tower::Service;
 use trestle_identity::caller::Caller;
-use trestle_runtime::task::Task;
-use trestle_service::{
-    fault::Fault,
-    layer::{
-        Request, Response, ResponseFuture,
-        body_wrapper::{BodyPart, BodyWrapper, Next, wrap_body},
-        error_response,
-        middleware::{Middleware, MiddlewareLayer},
-    },
-    quota::{MEASURE_EVERY, QuotaUsage, StorageLimit, StorageMeter, StorageOwner, StorageQuotas},
-    semconv,
+use trestle_model::fault::Fault;
+use trestle_rpc::layer::body_wrapper::{BodyPart, BodyWrapper, Next, wrap_body};
+use trestle_rpc::layer::middleware::{Middleware, MiddlewareLayer};
+use trestle_rpc::layer::{Request, Response, ResponseFuture, error_response};
+use trestle_rpc::quota::{
+    MEASURE_EVERY, QuotaUsage, StorageLimit, StorageMeter, StorageOwner, StorageQuotas,
 };
+use trestle_rpc::semconv;
+use trestle_rpc::status::{DOMAIN, IntoStatus as _};
+use trestle_runtime::task::Task;
 
 /// How many times as long as a measurement takes is waited before the next: it may use a twentieth of the time.
 const PAUSE_FACTOR: u32 = 20;
@@ -151,7 +149,7 @@ impl BodyWrapper for MeteredBody {
         if self.may_reject
             && let Err(fault) = self.meter.check(StorageLimit::StoredBytes)
         {
-            return Next::Part(Some(Err(fault.into())));
+            return Next::Part(Some(Err(fault.into_status(DOMAIN))));
         }
         self.meter.add(StorageLimit::StoredBytes, data.len() as u64);
         Next::Part(part)

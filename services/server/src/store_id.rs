@@ -2,7 +2,8 @@
 
 use std::{fs, io, path::Path};
 
-use trestle_kv::{OpenError, replace_file};
+use trestle_kv::replace_file;
+use trestle_kv_fjall::OpenError;
 use uuid::Uuid;
 
 /// The file in the data directory.

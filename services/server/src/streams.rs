@@ -2,8 +2,8 @@
 
 use opentelemetry::metrics::Meter;
 use trestle_log::{LogRole, StreamTotals};
+use trestle_rpc::semconv;
 use trestle_runtime::task::Task;
-use trestle_service::semconv;
 
 use crate::measured::{Measured, point};
 

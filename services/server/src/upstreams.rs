@@ -4,11 +4,9 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use opentelemetry::metrics::Meter;
 use tracing::error;
+use trestle_rpc::small_file;
+use trestle_rpc::upstream::{ClientPem, ClientTls, Endpoint, Remote, RemoteOptions};
 use trestle_runtime::{config::ConfigError, task::Task};
-use trestle_service::{
-    small_file,
-    upstream::{ClientPem, ClientTls, Endpoint, Remote, RemoteOptions},
-};
 
 use crate::{
     gateway_secret, healthcheck,

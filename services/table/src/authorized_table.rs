@@ -1,10 +1,8 @@
 //! The table that a call on entities works in. Its id is available only through a permission check, so no entity is
 //! accessed without one.
 
-use trestle_service::{
-    clock::Ticks,
-    name::{AccountName, TableName},
-};
+use trestle_model::name::{AccountName, TableName};
+use trestle_model::time::Ticks;
 
 use crate::{
     authorize::{EntityAccess, EntityAction, EntityPermissions},

@@ -15,11 +15,9 @@ use std::{cmp::Ordering, fmt};
 
 use trestle_filter::shown;
 use trestle_kv::order::compare_text;
+use trestle_model::fault::{Reason, Violations, property_path, quoted};
+use trestle_model::limits;
 use trestle_proto::table::v1 as proto;
-use trestle_service::{
-    fault::{Reason, Violations, property_path, quoted},
-    limits,
-};
 
 use crate::value::{RuleBroken, Value, utf16_len};
 

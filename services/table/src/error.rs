@@ -1,10 +1,8 @@
 //! The errors of table operations, and their one conversion to a fault.
 
 use trestle_kv::{CommitError, EngineError};
-use trestle_service::{
-    fault::{Fault, Reason, quoted},
-    name::TableName,
-};
+use trestle_model::fault::{Fault, Reason, quoted};
+use trestle_model::name::TableName;
 
 use crate::{corrupt::CorruptRecord, entity::EntityKey, throttle::QuotaExceeded};
 

@@ -43,14 +43,12 @@ use std::sync::Arc;
 use opentelemetry::metrics::Meter;
 use trestle_identity::access_policy::recheck::PolicyRechecks;
 use trestle_kv::Engine;
+use trestle_model::fault::Fault;
+use trestle_model::limits::MESSAGE_BYTES_MAX;
+use trestle_model::time::Clock;
 use trestle_proto::table::v1::table_service_server::TableServiceServer;
-use trestle_service::{
-    clock::Clock,
-    fault::Fault,
-    layer::middleware::MiddlewareService,
-    limits::MESSAGE_BYTES_MAX,
-    quota::{HeavyHitter, LiveQuotas, StorageQuotas},
-};
+use trestle_rpc::layer::middleware::MiddlewareService;
+use trestle_rpc::quota::{HeavyHitter, LiveQuotas, StorageQuotas};
 
 use crate::throttle::Throttle;
 pub use crate::{

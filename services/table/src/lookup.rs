@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use trestle_identity::access_policy;
 use trestle_kv::{Engine, EngineError, Snapshot};
+use trestle_model::name::{AccountName, TableName};
 use trestle_proto::service::v1::AccessPolicy;
-use trestle_service::name::{AccountName, TableName};
 
 use crate::{
     corrupt::CorruptRecord,

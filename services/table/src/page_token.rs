@@ -1,9 +1,7 @@
 //! Tokens that resume a listing or a query.
 
-use trestle_service::{
-    fault::{Fault, Reason},
-    page::TokenError,
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::page::TokenError;
 
 use crate::error::TableError;
 

@@ -20,7 +20,7 @@ mod wire;
 
 use bytes::Bytes;
 use trestle_kv::order::compare_text;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use crate::{
     corrupt::CorruptRecord,

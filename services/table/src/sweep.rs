@@ -3,9 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use trestle_kv::{
-    ChangeSpec, Engine, Entry, Lock, Reads, Scan, ScanLimit, Span, Ticks, Writes, after_key,
-    transact,
+    ChangeSpec, Engine, Entry, Lock, Reads, Scan, ScanLimit, Span, Writes, after_key, transact,
 };
+use trestle_model::time::Ticks;
 
 use crate::{
     error::TableError,

@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use trestle_identity::{access_policy, spec::TABLE};
 use trestle_kv::{ChangeSpec, Engine, Reads, Writes, transact};
+use trestle_model::fault::Fault;
+use trestle_model::name::{AccountName, TableName};
 use trestle_proto::service::v1::{AccessPolicy, ServiceProperties};
-use trestle_service::{
-    fault::Fault,
-    name::{AccountName, TableName},
-    service_properties,
-};
+use trestle_rpc::service_properties;
 
 use crate::{
     error::TableError,

@@ -6,12 +6,10 @@
 use std::fmt::Display;
 
 use bytes::Bytes;
+use trestle_model::fault::{Reason, Violations, quoted};
+use trestle_model::limits;
+use trestle_model::time::Ticks;
 use trestle_proto::table::v1 as proto;
-use trestle_service::{
-    clock::Ticks,
-    fault::{Reason, Violations, quoted},
-    limits,
-};
 use uuid::Uuid;
 
 /// Characters of a guid in the form 8-4-4-4-12.

@@ -15,7 +15,8 @@ use trestle_identity::{
     account::{AccountKey, DEVELOPMENT_KEY},
     caller::{ACCOUNT_HEADER, BLOB_HEADER, QUEUE_HEADER},
 };
-use trestle_service::{name::AccountName, small_file};
+use trestle_model::name::AccountName;
+use trestle_rpc::small_file;
 
 use crate::{errors::CliError, files};
 

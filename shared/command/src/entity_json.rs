@@ -16,8 +16,8 @@ use serde::{
     de::{MapAccess, Visitor},
 };
 use serde_json::{error::Category, value::RawValue};
+use trestle_model::json_error::json_problem;
 use trestle_proto::table::v1::{Entity, Property, Value, value::Kind};
-use trestle_service::json_error::json_problem;
 
 use crate::{
     datetime,

@@ -9,7 +9,7 @@ use prost::Message as _;
 use serde_json::{Value, json};
 use tonic::{Code, Status};
 use tonic_types::{Status as RpcStatus, StatusExt as _};
-use trestle_service::fault::code_name;
+use trestle_rpc::status::code_name;
 
 use crate::{
     client::{NotConnected, NotServed},

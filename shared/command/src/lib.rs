@@ -32,4 +32,4 @@ pub mod type_names;
 pub mod upload;
 pub mod values;
 
-use trestle_service::edm::{self, datetime};
+use trestle_model::edm::{self, datetime};

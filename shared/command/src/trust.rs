@@ -14,7 +14,7 @@ use tokio_rustls::rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject as _},
 };
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
-use trestle_service::small_file;
+use trestle_rpc::small_file;
 
 use crate::{
     errors::CliError,

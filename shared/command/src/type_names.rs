@@ -1,6 +1,6 @@
 //! The names of types on the command line, of properties and of attributes alike.
 
-use trestle_service::edm::EdmType;
+use trestle_model::edm::EdmType;
 
 /// Each type with its names; the first is shown.
 const NAMES: [(EdmType, &[&str]); 8] = [

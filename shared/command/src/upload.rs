@@ -217,7 +217,7 @@ impl<L, R, P, S> EntityUpload<L, R, P, S> {
             .filter_map(|result| result.error.as_ref())
             .find(|error| is_temporary(Code::from(error.code)));
         if let Some(error) = temporary {
-            return Err(status_of(error));
+            return Err(status_of(&error.clone().into()));
         }
         let compare = self.verify.is_some_and(|resumed| resumed || chunk.replayed);
         let has_errors = results.iter().any(|result| result.error.is_some());
@@ -234,7 +234,7 @@ impl<L, R, P, S> EntityUpload<L, R, P, S> {
                     {
                         Ok(EntityOutcome::Present)
                     }
-                    (Some(error), _) => Ok(EntityOutcome::Failed(describe_row(&error))),
+                    (Some(error), _) => Ok(EntityOutcome::Failed(describe_row(&error.into()))),
                 }
             }
         });
@@ -293,7 +293,7 @@ pub fn describe(error: &RpcStatus) -> String {
     let details = error.get_error_details();
     let reason = match details.error_info() {
         Some(info) => info.reason.clone(),
-        None => trestle_service::fault::code_name(Code::from(error.code)).to_owned(),
+        None => trestle_rpc::status::code_name(Code::from(error.code)).to_owned(),
     };
     let mut text = format!("{reason}: {}", error.message);
     for violation in details.bad_request().iter().flat_map(|bad| &bad.field_violations) {

@@ -1,6 +1,6 @@
 //! A filter that cannot be parsed.
 
-use trestle_service::fault::{Fault, Reason, Violations, quoted};
+use trestle_model::fault::{Fault, Reason, Violations, quoted};
 
 /// Why a filter was rejected, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -3,11 +3,9 @@
 use std::str::FromStr;
 
 use bytes::Bytes;
-use trestle_service::{
-    clock::Ticks,
-    edm::{datetime, is_guid},
-    fault::quoted,
-};
+use trestle_model::edm::{datetime, is_guid};
+use trestle_model::fault::quoted;
+use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 use crate::{

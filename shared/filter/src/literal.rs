@@ -3,7 +3,8 @@
 use std::fmt::{self, Display, Write as _};
 
 use bytes::Bytes;
-use trestle_service::{clock::Ticks, etag::format_time};
+use trestle_model::etag::format_time;
+use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 /// A constant of a filter.

@@ -17,7 +17,7 @@
 
 use std::marker::PhantomData;
 
-use trestle_service::limits;
+use trestle_model::limits;
 
 use crate::{
     Dialect, Expr, FilterError, FilterPath, Function, Literal, Operator,

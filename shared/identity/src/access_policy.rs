@@ -19,10 +19,8 @@ use crate::{
     caller::{Letters, ResourceGrant},
     sas::START_SKEW,
 };
-use trestle_service::{
-    clock::Ticks,
-    fault::{Fault, Reason, quoted},
-};
+use trestle_model::fault::{Fault, Reason, quoted};
+use trestle_model::time::Ticks;
 
 /// The current permissions of a signature over a resource with these policies.
 ///

@@ -8,7 +8,7 @@ mod tests;
 
 use std::sync::LazyLock;
 
-use trestle_service::name::AccountName;
+use trestle_model::name::AccountName;
 
 use self::key::placeholder_key;
 pub use self::{

@@ -4,7 +4,7 @@ use crate::{
     caller::{AccountGrant, Letters, ResourceGrant},
     spec::ServiceSpec,
 };
-use trestle_service::fault::{Fault, Reason};
+use trestle_model::fault::{Fault, Reason};
 
 /// What an operation needs of an account SAS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

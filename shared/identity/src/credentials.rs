@@ -28,16 +28,12 @@ use crate::{
     public_key::{AllowedPage, PageAccount, PrivateHosts, RequestSource},
     sas::{Denied, VerifiedTokens},
 };
-use trestle_service::{
-    clock::Clock,
-    fault::Fault,
-    layer::{
-        Request, Response, ResponseFuture, error_response,
-        middleware::{Middleware, MiddlewareLayer},
-    },
-    peer::Peer,
-    quota::CallQuotas,
-};
+use trestle_model::fault::Fault;
+use trestle_model::time::Clock;
+use trestle_rpc::layer::middleware::{Middleware, MiddlewareLayer};
+use trestle_rpc::layer::{Request, Response, ResponseFuture, error_response};
+use trestle_rpc::peer::Peer;
+use trestle_rpc::quota::CallQuotas;
 
 /// The configuration of authentication. Clones share the accounts.
 #[derive(Clone)]

@@ -9,14 +9,9 @@ use std::{
 use http_body::{Body as _, Frame};
 use tonic::body::Body;
 
-use trestle_service::{
-    fault::Fault,
-    layer::{
-        ResponseFuture,
-        body_wrapper::{BodyWrapper, Next, wrap_body},
-        error_response, trailers,
-    },
-};
+use trestle_model::fault::Fault;
+use trestle_rpc::layer::body_wrapper::{BodyWrapper, Next, wrap_body};
+use trestle_rpc::layer::{ResponseFuture, error_response, trailers};
 
 /// Completes with the error of a call, when the call has to end.
 pub(crate) type End = Pin<Box<dyn Future<Output = Fault> + Send>>;

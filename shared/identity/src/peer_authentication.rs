@@ -10,16 +10,12 @@ use http::{HeaderMap, HeaderValue};
 use tower::Service;
 
 use crate::gateway_secret::{self, GatewaySecret};
-use trestle_service::{
-    fault::{Fault, Reason},
-    layer::{
-        Request, Response, ResponseFuture, error_response,
-        middleware::{Middleware, MiddlewareLayer},
-        shares::CallHolder,
-    },
-    name::{ACCOUNT_HEADER, AccountName},
-    peer::Peer,
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::name::{ACCOUNT_HEADER, AccountName};
+use trestle_rpc::layer::middleware::{Middleware, MiddlewareLayer};
+use trestle_rpc::layer::shares::CallHolder;
+use trestle_rpc::layer::{Request, Response, ResponseFuture, error_response};
+use trestle_rpc::peer::Peer;
 
 /// Accepts calls of gateways.
 pub type PeerAuthenticationLayer = MiddlewareLayer<PeerAuthentication>;
@@ -98,7 +94,7 @@ fn unauthenticated_peer() -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trestle_service::peer::PeerTls;
+    use trestle_rpc::peer::PeerTls;
 
     fn peer(address: &str, tls: Option<PeerTls>) -> Peer {
         Peer { address: address.parse().expect("an address"), tls }

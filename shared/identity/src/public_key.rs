@@ -15,10 +15,8 @@ use http::{
     HeaderMap, HeaderName, Method, Uri,
     header::{AUTHORIZATION, FORWARDED, HOST, ORIGIN, REFERER, VIA},
 };
-use trestle_service::{
-    fault::{Reason, quoted},
-    name::AccountName,
-};
+use trestle_model::fault::{Reason, quoted};
+use trestle_model::name::AccountName;
 
 use crate::sas::{Check, Denied};
 

@@ -49,7 +49,7 @@ pub struct ChangeSpec {
     /// The keys whose newest values the decision needs.
     pub reads: ReadSet,
     /// Whether it goes on while disk space is short, as deletes do: see [`ChangeSpec::gives_back_space`].
-    pub(crate) gives_back_space: bool,
+    pub gives_back_space: bool,
 }
 
 impl ChangeSpec {
@@ -78,7 +78,7 @@ impl ChangeSpec {
     }
 
     /// Makes further domains quick to find: sorted, each once, with the stronger of its locks.
-    pub(crate) fn sort_domains(&mut self) {
+    pub fn sort_domains(&mut self) {
         if self.also.len() > 1 {
             self.also.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
             self.also.dedup_by(|later, kept| later.0 == kept.0);
@@ -98,11 +98,7 @@ impl ChangeSpec {
     ///
     /// # Errors
     /// [`CommitError::Rejected`].
-    pub(crate) fn check(
-        &mut self,
-        keyspaces: &Keyspaces,
-        limits: &Limits,
-    ) -> Result<(), CommitError> {
+    pub fn check(&mut self, keyspaces: &Keyspaces, limits: &Limits) -> Result<(), CommitError> {
         limits.check_spec(self)?;
         self.sort_domains();
         for key in self.reads.keys() {
@@ -119,11 +115,7 @@ impl ChangeSpec {
     ///
     /// # Errors
     /// [`CommitError::Rejected`].
-    pub(crate) fn check_writes(
-        &self,
-        writes: &[Write],
-        keyspaces: &Keyspaces,
-    ) -> Result<(), CommitError> {
+    pub fn check_writes(&self, writes: &[Write], keyspaces: &Keyspaces) -> Result<(), CommitError> {
         for key in writes.iter().map(Write::key) {
             let keyspace = keyspaces.of(key).ok_or_else(|| unknown_keyspace(key))?;
             let domain = (keyspace.domain)(key);

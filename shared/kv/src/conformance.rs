@@ -30,6 +30,7 @@ mod commits;
 mod domains;
 mod handles;
 mod limits;
+pub mod rows;
 mod scans;
 mod versions;
 
@@ -45,9 +46,10 @@ pub use self::limits::*;
 pub use self::scans::*;
 pub use self::versions::*;
 use crate::{
-    Change, ChangeSpec, CommitError, Domain, DomainRef, Engine, Entry, Keyspace, Lock, ManualClock,
-    Scan, ScanLimit, Snapshot, Span, Ticks, Version, Write,
+    Change, ChangeSpec, CommitError, Domain, DomainRef, Engine, Entry, Keyspace, Lock, Scan,
+    ScanLimit, Snapshot, Span, Version, Write,
 };
+use trestle_model::time::{ManualClock, Ticks};
 
 /// The keyspaces of the engine under test.
 pub const KEYSPACES: [Keyspace; 2] = [

@@ -1,4 +1,4 @@
-//! Runs the decision of a change. Shared by the engines.
+//! Runs the decision of a change: for engines.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -6,26 +6,33 @@ use bytes::Bytes;
 
 use crate::keyspace::Keyspaces;
 use crate::limits::Limits;
-use crate::time::Ticks;
 use crate::version::Versions;
 use crate::{Change, CommitError, Reads, Version, Writes};
+use trestle_model::time::Ticks;
 
 /// What a decision returned, within the limits and the domains.
 #[derive(Debug)]
-pub(crate) struct DecidedChange {
-    pub(crate) version: Version,
-    pub(crate) writes: Writes,
+pub struct DecidedChange {
+    /// Its version.
+    pub version: Version,
+    /// Its writes, in order.
+    pub writes: Writes,
 }
 
 /// What each change is checked against.
-pub(crate) struct ChangeRules<'a> {
-    pub(crate) keyspaces: &'a Keyspaces,
-    pub(crate) limits: &'a Limits,
+pub struct ChangeRules<'a> {
+    /// Which keys there are.
+    pub keyspaces: &'a Keyspaces,
+    /// How big a change may be.
+    pub limits: &'a Limits,
 }
 
 /// Runs the decision of a change on the newest values of its reads. A panic of the decision rejects the change and
 /// harms no other change: the engine's state is not in its reach.
-pub(crate) fn decide(
+///
+/// # Errors
+/// [`CommitError::Rejected`].
+pub fn decide(
     change: &mut Change,
     current: &[Option<Bytes>],
     rules: &ChangeRules<'_>,

@@ -82,7 +82,7 @@ impl fmt::Debug for DomainRef<'_> {
 const SHOWN_BYTES_MAX: usize = 96;
 
 /// Bytes for an error text: ASCII as it is, the rest escaped, and long ones cut.
-pub(crate) struct Readable<'a>(pub(crate) &'a [u8]);
+pub struct Readable<'a>(pub &'a [u8]);
 
 impl fmt::Display for Readable<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

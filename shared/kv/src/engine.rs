@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::limits::Limits;
-use crate::time::Ticks;
 use crate::{Change, CommitError, EngineError, Span, Version};
+use trestle_model::time::Ticks;
 
 /// An ordered, transactional, durable map from bytes to bytes.
 #[async_trait]
@@ -136,22 +136,37 @@ pub enum Durability {
 /// What an engine is and how it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineStatus {
-    /// `fjall` or `memory`.
+    /// `fjall`, `memory`, or what a view that is read-only shows.
     pub name: &'static str,
     /// When a commit returns.
     pub durability: Durability,
     /// Why the engine takes no more writes, if it does not.
     pub stopped: Option<Arc<str>>,
-    /// Bytes on disk; 0 in memory.
-    pub storage_bytes: u64,
-    /// Bytes free on the disk; absent in memory.
-    pub free_bytes: Option<u64>,
-    /// The reserve of free bytes under which only deletes are accepted; absent in memory.
-    pub reserve_bytes: Option<u64>,
-    /// Whether disk space is short, so that only changes that remove keys are accepted.
-    pub is_space_short: bool,
+    /// Its disk; absent where it has none.
+    pub disk: Option<DiskStatus>,
     /// Whether it never accepts a write, see [`crate::ReadOnlyEngine`].
     pub is_read_only: bool,
     /// How far [`Engine::now`] is ahead of the wall clock, in milliseconds; negative where it is behind.
     pub clock_offset_ms: i64,
+}
+
+impl EngineStatus {
+    /// Whether disk space is short, so that only changes that remove keys are accepted.
+    #[must_use]
+    pub fn is_space_short(&self) -> bool {
+        self.disk.is_some_and(|disk| disk.is_space_short)
+    }
+}
+
+/// How the disk of an engine is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskStatus {
+    /// Bytes of the store.
+    pub storage_bytes: u64,
+    /// Bytes free on the disk.
+    pub free_bytes: u64,
+    /// The reserve of free bytes under which only deletes are accepted.
+    pub reserve_bytes: u64,
+    /// Whether disk space is short, so that only changes that remove keys are accepted.
+    pub is_space_short: bool,
 }

@@ -19,11 +19,11 @@ use bytes::Bytes;
 
 use crate::limits::Limits;
 use crate::pressure::{CommitPoint, Effect, PressurePoints, failed};
-use crate::time::Ticks;
 use crate::{
     Change, CommitError, Engine, EngineError, EngineStatus, Scan, ScanLimit, Snapshot, Span,
     Version,
 };
+use trestle_model::time::Ticks;
 
 /// How often each fault happens, from 0.0, never, to 1.0, always.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

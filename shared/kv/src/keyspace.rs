@@ -139,13 +139,13 @@ fn overlap(first: &Keyspace, second: &Keyspace) -> String {
 }
 
 /// A key of a kind that no keyspace holds: a defect of the caller. Trying again does not help.
-pub(crate) fn unknown_keyspace(key: &[u8]) -> EngineError {
+pub fn unknown_keyspace(key: &[u8]) -> EngineError {
     let kind = key.first().map_or_else(|| "none".to_owned(), |kind| format!("{kind:#04x}"));
     EngineError::Rejected { reason: format!("no keyspace holds the key: kind=`{kind}`").into() }
 }
 
 /// A key outside the domains that its change names.
-pub(crate) fn outside_domain(access: &str, key: &[u8], domain: DomainRef<'_>) -> CommitError {
+pub fn outside_domain(access: &str, key: &[u8], domain: DomainRef<'_>) -> CommitError {
     let key = Readable(key);
     let reason = format!("{access} outside the named domains: key=`{key}`, domain=`{domain}`");
     CommitError::Rejected { reason: reason.into() }

@@ -2,7 +2,7 @@
 //!
 //! A service needs three things only: a consistent view ([`Engine::snapshot`]), an ordered
 //! page of it ([`Snapshot::scan`]), and an atomic change that depends on what is stored
-//! ([`Engine::commit`]). [`FjallEngine`] keeps the map on disk, [`MemoryEngine`] in memory.
+//! ([`Engine::commit`]). `trestle-kv-fjall` keeps the map on disk, [`MemoryEngine`] in memory.
 //! The module [`conformance`](#testing) states the contract as functions; an engine is accepted
 //! when all of them pass.
 //!
@@ -58,10 +58,10 @@
 //!
 //! It is not a place for rules of a data model: an engine has no tables, and expires nothing.
 //!
-//! # Copies
+//! # Engines
 //!
-//! [`Checkpointer`] copies an open store as it is at one instant, [`StoreReader`] reads such a copy from its first row
-//! to its last, and [`StoreWriter`] fills a new store with such rows.
+//! What engines have in common is here: [`keyspace`] and [`decide`] check a change and run its decision, [`service_clock`] and
+//! [`version`] make times and versions, [`turns`] orders what waits by owner, [`point`] names where a test may step in.
 //!
 //! # Decisions
 //!
@@ -119,18 +119,20 @@ mod change;
 #[cfg(feature = "testing")]
 pub mod conformance;
 mod count;
-mod decide;
-mod domain;
+pub mod decide;
+pub mod disk;
+pub mod domain;
 mod durable_file;
 pub mod engine;
 mod error;
+mod fault;
 #[cfg(feature = "testing")]
 pub mod faulty;
-pub mod fjall;
-mod keyspace;
+pub mod keyspace;
 pub mod limits;
 mod memory;
 pub mod order;
+pub mod point;
 #[cfg(feature = "testing")]
 pub mod pressure;
 mod read_only;
@@ -138,30 +140,24 @@ pub mod service_clock;
 mod span;
 #[cfg(feature = "testing")]
 pub mod stepped;
-pub mod time;
 pub mod turns;
-mod version;
+pub mod version;
 
 pub use crate::change::{
     Change, ChangeSpec, Decide, ReadId, ReadSet, Reads, Write, Writes, transact,
 };
 pub use crate::count::{count, scan_in_steps, visit_rows};
+pub use crate::disk::{ClaimedSpace, Disk, DiskSpace, SpaceClaim};
 pub use crate::domain::{Domain, DomainOf, DomainRef, Lock};
 pub use crate::durable_file::replace_file;
-pub use crate::engine::{Durability, Engine, EngineStatus, Entry, Scan, ScanLimit, Snapshot};
-pub use crate::error::{CommitError, EngineError};
-pub use crate::fjall::{
-    ChangeGroup, ChangeLog, ChangeLogError, ChangeReader, CheckpointError, CheckpointMade,
-    Checkpointer, CommitPoint, CompactedKeyspace, DiskSpace, EngineStats, FillError, FjallEngine,
-    FjallOptions, GroupObserver, GroupWrite, JournalLoss, LogEnd, LogPosition, LogPositionError,
-    LoggedChange, MIN_FREE_BYTES_MIN, OpenError, PointHook, RepairDone, RepairPlan, SpaceClaim,
-    SpaceProbe, StoreReader, StoreWriter, SyncObserver, SyncPolicy, compact, drop_links,
-    journal_bytes, linked_bytes,
+pub use crate::engine::{
+    DiskStatus, Durability, Engine, EngineStatus, Entry, Scan, ScanLimit, Snapshot,
 };
+pub use crate::error::{CommitError, EngineError};
 pub use crate::keyspace::{Keyspace, Keyspaces, key_domain};
 pub use crate::limits::Limits;
 pub use crate::memory::MemoryEngine;
+pub use crate::point::{CommitPoint, PointHook};
 pub use crate::read_only::ReadOnlyEngine;
 pub use crate::span::{Direction, Span, after_key, after_prefix};
-pub use crate::time::{Clock, ManualClock, SystemClock, Ticks};
 pub use crate::version::Version;

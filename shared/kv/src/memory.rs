@@ -16,12 +16,12 @@ use crate::decide::{ChangeRules, DecidedChange, decide};
 use crate::keyspace::{Keyspace, Keyspaces, unknown_keyspace};
 use crate::limits::Limits;
 use crate::service_clock::ServiceClock;
-use crate::time::{Clock, SystemClock, Ticks};
 use crate::version::Versions;
 use crate::{
     Change, CommitError, Direction, Durability, Engine, EngineError, EngineStatus, Entry, Scan,
     ScanLimit, Snapshot, Span, Version, Write,
 };
+use trestle_model::time::{Clock, SystemClock, Ticks};
 
 type Map = RedBlackTreeMapSync<Bytes, Bytes>;
 
@@ -108,10 +108,7 @@ impl Engine for MemoryEngine {
             name: "memory",
             durability: Durability::None,
             stopped: None,
-            storage_bytes: 0,
-            free_bytes: None,
-            reserve_bytes: None,
-            is_space_short: false,
+            disk: None,
             is_read_only: false,
             clock_offset_ms: self.store.clock.offset_ms(),
         }

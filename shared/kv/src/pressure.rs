@@ -10,9 +10,9 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-use crate::fjall::PointHook;
+use crate::point::PointHook;
 
-pub use crate::fjall::CommitPoint;
+pub use crate::point::CommitPoint;
 
 /// What happens at a point.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -87,7 +87,7 @@ impl PressurePoints {
         armed.or_else(|| self.seeded.and_then(|(seed, rates)| rates.draw(seed, point, count)))
     }
 
-    /// The hook for [`crate::FjallOptions::on_point`].
+    /// The hook for an engine: see [`PointHook`].
     #[must_use]
     pub fn hook(self: &Arc<Self>) -> PointHook {
         let points = Arc::clone(self);

@@ -9,12 +9,12 @@ use bytes::Bytes;
 use crate::decide::{ChangeRules, decide};
 use crate::keyspace::{Keyspace, Keyspaces, unknown_keyspace};
 use crate::limits::Limits;
-use crate::time::Ticks;
 use crate::version::Versions;
 use crate::{
     Change, CommitError, Durability, Engine, EngineError, EngineStatus, Scan, ScanLimit, Snapshot,
     Span, Version,
 };
+use trestle_model::time::Ticks;
 
 /// Rows that never change. Clones are handles on them.
 #[derive(Clone)]
@@ -87,10 +87,7 @@ impl Engine for ReadOnlyEngine {
             name: self.store.what,
             durability: Durability::None,
             stopped: None,
-            storage_bytes: 0,
-            free_bytes: None,
-            reserve_bytes: None,
-            is_space_short: false,
+            disk: None,
             is_read_only: true,
             clock_offset_ms: 0,
         }

@@ -27,7 +27,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::time::{Clock, Ticks};
+use trestle_model::time::{Clock, Ticks};
 
 /// The share of elapsed time by which service time runs faster or slower at most: one of so many.
 const SLEW_SHARE: u64 = 20;
@@ -42,13 +42,13 @@ const PER_MS: i64 = 10_000;
 
 /// Service time at an instant, stored so that a restart continues from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ClockCheckpoint {
+pub struct ClockCheckpoint {
     /// Service time.
-    pub(crate) time: Ticks,
+    pub time: Ticks,
     /// [`Clock::elapsed`] at that time, in ticks.
-    pub(crate) elapsed: u64,
+    pub elapsed: u64,
     /// The boot that the elapsed time counts from.
-    pub(crate) boot_id: u128,
+    pub boot_id: u128,
 }
 
 /// What the clocks of the machine show at one instant.
@@ -79,7 +79,7 @@ enum Distance {
 }
 
 /// The clock of an engine. It never goes back.
-pub(crate) struct ServiceClock {
+pub struct ServiceClock {
     clock: Arc<dyn Clock>,
     boot_id: Option<u128>,
     state: Mutex<(ServiceTime, Distance)>,
@@ -87,11 +87,7 @@ pub(crate) struct ServiceClock {
 
 impl ServiceClock {
     /// Continues from a checkpoint; after the version floor, without one.
-    pub(crate) fn after(
-        floor: Ticks,
-        checkpoint: Option<ClockCheckpoint>,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
+    pub fn after(floor: Ticks, checkpoint: Option<ClockCheckpoint>, clock: Arc<dyn Clock>) -> Self {
         let boot_id = clock.boot_id();
         let reading = read(&*clock);
         let time = match checkpoint {
@@ -106,17 +102,17 @@ impl ServiceClock {
     }
 
     /// Service time now.
-    pub(crate) fn now(&self) -> Ticks {
+    pub fn now(&self) -> Ticks {
         self.advance().now
     }
 
     /// How far service time is ahead of the wall clock, in milliseconds; negative where it is behind.
-    pub(crate) fn offset_ms(&self) -> i64 {
+    pub fn offset_ms(&self) -> i64 {
         self.advance().offset / PER_MS
     }
 
     /// What to store; none where elapsed time means nothing to another process.
-    pub(crate) fn checkpoint(&self) -> Option<ClockCheckpoint> {
+    pub fn checkpoint(&self) -> Option<ClockCheckpoint> {
         let ServiceTime { now, elapsed, .. } = self.advance();
         self.boot_id.map(|boot_id| ClockCheckpoint { time: now, elapsed, boot_id })
     }

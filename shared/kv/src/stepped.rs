@@ -11,11 +11,11 @@ use bytes::Bytes;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::limits::Limits;
-use crate::time::Ticks;
 use crate::{
     Change, CommitError, Engine, EngineError, EngineStatus, Scan, ScanLimit, Snapshot, Span,
     Version,
 };
+use trestle_model::time::Ticks;
 
 /// Which operations an engine may do, and how many rows it returned.
 #[derive(Debug)]

@@ -95,7 +95,7 @@ impl Pace {
 /// Items that wait, by owner. Each owner in turn gets as much as a quantum; one whose item cost more waits until its
 /// later turns have paid for it.
 #[derive(Debug)]
-pub(crate) struct TurnQueue<T> {
+pub struct TurnQueue<T> {
     lanes: HashMap<Owner, Lane<T>>,
     /// Those who have items, the next one first.
     order: VecDeque<Owner>,
@@ -111,17 +111,20 @@ struct Lane<T> {
 
 impl<T> TurnQueue<T> {
     /// An empty one, where a turn is worth `quantum`, more than 0.
-    pub(crate) fn new(quantum: u32) -> Self {
+    #[must_use]
+    pub fn new(quantum: u32) -> Self {
         let quantum = i64::from(quantum.max(1));
         Self { lanes: HashMap::new(), order: VecDeque::new(), quantum }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether no item waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
     /// Adds the last item of an owner.
-    pub(crate) fn push(&mut self, owner: Owner, item: T) {
+    pub fn push(&mut self, owner: Owner, item: T) {
         let quantum = self.quantum;
         let lane = self.lanes.entry(owner).or_insert_with(|| {
             self.order.push_back(owner);
@@ -131,7 +134,7 @@ impl<T> TurnQueue<T> {
     }
 
     /// The next item, of an owner for whom `may` is true. It costs nothing until it is charged.
-    pub(crate) fn pop(&mut self, may: impl Fn(Owner) -> bool) -> Option<(Owner, T)> {
+    pub fn pop(&mut self, may: impl Fn(Owner) -> bool) -> Option<(Owner, T)> {
         // There is no other turn before one that waits alone, whatever its items cost.
         let is_alone = self.order.len() == 1;
         let mut rejected = 0;
@@ -157,7 +160,7 @@ impl<T> TurnQueue<T> {
     }
 
     /// Charges an owner for an item that it got. It is forgotten with the last of them.
-    pub(crate) fn charge(&mut self, owner: Owner, cost: usize) {
+    pub fn charge(&mut self, owner: Owner, cost: usize) {
         if let Some(lane) = self.lanes.get_mut(&owner) {
             lane.credit = lane.credit.saturating_sub(i64::try_from(cost).unwrap_or(i64::MAX));
         }

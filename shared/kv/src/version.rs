@@ -1,7 +1,7 @@
 //! The version that an engine gives to each change.
 
 use crate::CommitError;
-use crate::time::Ticks;
+use trestle_model::time::Ticks;
 
 /// The version of a change: a time by the engine's clock that is greater than that of every change before it.
 ///
@@ -34,18 +34,21 @@ impl Version {
 
 /// Gives versions, in one sequence.
 #[derive(Debug)]
-pub(crate) struct Versions {
+pub struct Versions {
     /// The newest version that a change has, with the room after it.
     newest: Ticks,
 }
 
 impl Versions {
     /// Goes on after `newest`.
-    pub(crate) fn after(newest: Ticks) -> Self {
+    #[must_use]
+    pub fn after(newest: Ticks) -> Self {
         Self { newest }
     }
 
-    pub(crate) fn newest(&self) -> Ticks {
+    /// The newest version that a change has, with the room after it.
+    #[must_use]
+    pub fn newest(&self) -> Ticks {
         self.newest
     }
 
@@ -54,7 +57,7 @@ impl Versions {
     ///
     /// # Errors
     /// [`CommitError::Rejected`] at the end of the calendar.
-    pub(crate) fn next(&mut self, now: Ticks) -> Result<Version, CommitError> {
+    pub fn next(&mut self, now: Ticks) -> Result<Version, CommitError> {
         if self.newest == Ticks::MAX {
             let reason = "the clock reached the end of the year 9999".into();
             return Err(CommitError::Rejected { reason });
@@ -64,7 +67,7 @@ impl Versions {
     }
 
     /// Leaves room for the writes of the change that was given the newest version.
-    pub(crate) fn leave_room(&mut self, writes: usize) {
+    pub fn leave_room(&mut self, writes: usize) {
         self.newest = self.newest.plus(u64::try_from(writes).unwrap_or(u64::MAX));
     }
 }

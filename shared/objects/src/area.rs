@@ -257,7 +257,7 @@ impl ObjectArea {
             Some(_) => self.store.put(&location, payload).await.map(drop)?,
             None => self.create(&location, payload).await?,
         }
-        claim.iter_mut().for_each(SpaceClaim::written);
+        claim.iter_mut().for_each(|claim| claim.written());
         Ok(claim)
     }
 }

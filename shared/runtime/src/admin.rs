@@ -18,10 +18,8 @@ use tokio::net::TcpListener;
 use tonic::body::Body;
 use tower::{ServiceExt as _, service_fn};
 use tracing::warn;
-use trestle_service::{
-    fault::quoted,
-    layer::{CallService, Request},
-};
+use trestle_model::fault::quoted;
+use trestle_rpc::layer::{CallService, Request};
 
 use crate::{
     build,

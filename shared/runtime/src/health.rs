@@ -13,7 +13,8 @@ use std::{
 };
 
 use tonic_health::pb::health_server::HealthServer;
-use trestle_service::{layer::CallService, limits::HEALTH_MESSAGE_BYTES_MAX};
+use trestle_model::limits::HEALTH_MESSAGE_BYTES_MAX;
+use trestle_rpc::layer::CallService;
 
 use self::{
     state::{HealthState, WHOLE},

@@ -11,23 +11,18 @@ use std::{
 };
 
 use tower::{Service, ServiceBuilder};
-use trestle_service::{
-    layer::{
-        CallService, Request, Response, ResponseFuture,
-        admission::AdmissionLayer,
-        body_bytes::{BodyBounds, BodyBytesLayer},
-        compression::UncompressedLayer,
-        deadline::DeadlineLayer,
-        message_size::MessageSizeLayer,
-        methods::Methods,
-        unknown_method::UnknownMethodLayer,
-    },
-    limits::{
-        HEALTH_BODY_BYTES_MAX, HEALTH_CALLS_MAX, HEALTH_MESSAGE_BYTES_MAX,
-        REFLECTION_BODY_BYTES_MAX, REFLECTION_CALLS_MAX, REFLECTION_MESSAGE_BYTES_MAX,
-        STREAM_IDLE_MAX,
-    },
+use trestle_model::limits::{
+    HEALTH_BODY_BYTES_MAX, HEALTH_CALLS_MAX, HEALTH_MESSAGE_BYTES_MAX, REFLECTION_BODY_BYTES_MAX,
+    REFLECTION_CALLS_MAX, REFLECTION_MESSAGE_BYTES_MAX, STREAM_IDLE_MAX,
 };
+use trestle_rpc::layer::admission::AdmissionLayer;
+use trestle_rpc::layer::body_bytes::{BodyBounds, BodyBytesLayer};
+use trestle_rpc::layer::compression::UncompressedLayer;
+use trestle_rpc::layer::deadline::DeadlineLayer;
+use trestle_rpc::layer::message_size::MessageSizeLayer;
+use trestle_rpc::layer::methods::Methods;
+use trestle_rpc::layer::unknown_method::UnknownMethodLayer;
+use trestle_rpc::layer::{CallService, Request, Response, ResponseFuture};
 
 use crate::{health::Health, reflection::Reflection};
 

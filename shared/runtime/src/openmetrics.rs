@@ -6,7 +6,7 @@ use prometheus::{
     Encoder as _, Registry, TEXT_FORMAT, TextEncoder,
     proto::{LabelPair, Metric, MetricFamily, MetricType, Summary},
 };
-use trestle_service::exemplar::{Exemplar, Exemplars, Series};
+use trestle_rpc::exemplar::{Exemplar, Exemplars, Series};
 
 /// The media type of OpenMetrics text in `Accept` and `Content-Type`.
 const OPENMETRICS: &str = "application/openmetrics-text";

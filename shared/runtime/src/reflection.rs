@@ -21,10 +21,8 @@ use tonic_reflection::pb::v1::{
     server_reflection_server::{ServerReflection, ServerReflectionServer},
 };
 use tower::Service;
-use trestle_service::{
-    layer::{self, ResponseFuture},
-    limits::{REFLECTION_HOST_BYTES_MAX, REFLECTION_MESSAGE_BYTES_MAX},
-};
+use trestle_model::limits::{REFLECTION_HOST_BYTES_MAX, REFLECTION_MESSAGE_BYTES_MAX};
+use trestle_rpc::layer::{self, ResponseFuture};
 
 pub use self::index::DescriptorError;
 use self::{

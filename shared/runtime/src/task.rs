@@ -10,7 +10,7 @@ use opentelemetry::{KeyValue, metrics::Counter};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
-use trestle_service::semconv;
+use trestle_rpc::semconv;
 
 /// Why a tick failed.
 pub type TickError = Box<dyn Error + Send + Sync>;

@@ -13,7 +13,9 @@ use trestle_identity::{
     credentials::Call,
     sas::VerifiedTokens,
 };
-use trestle_service::{clock::Ticks, name::AccountName, peer::Peer};
+use trestle_model::time::Ticks;
+use trestle_model::name::AccountName;
+use trestle_rpc::peer::Peer;
 
 #[derive(Debug, Arbitrary)]
 struct Input {

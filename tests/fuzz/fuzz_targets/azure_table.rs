@@ -18,11 +18,9 @@ use trestle_identity::{
     spec::TABLE,
 };
 use trestle_kv::MemoryEngine;
-use trestle_service::{
-    clock::{ManualClock, Ticks},
-    quota::{LiveQuotas, StorageQuotas},
-    upstream::Upstream,
-};
+use trestle_model::time::{ManualClock, Ticks};
+use trestle_rpc::quota::{LiveQuotas, StorageQuotas};
+use trestle_rpc::upstream::Upstream;
 use trestle_table::{TableDeps, TableRole};
 
 const ACCOUNT: &str = "devstoreaccount1";

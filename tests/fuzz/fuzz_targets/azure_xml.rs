@@ -27,7 +27,7 @@ fuzz_target!(|document: &[u8]| {
         assert_eq!(xml::write_blob_settings(&again), written);
     }
     if let Ok(blocks) = xml::read_blocks(document) {
-        assert!(blocks.len() <= trestle_service::limits::BLOCKS_MAX);
+        assert!(blocks.len() <= trestle_model::limits::BLOCKS_MAX);
     }
     if let Ok(Some(text)) = xml::read_message(document) {
         let message = Message { body: Some(Body::Text(text.clone())), ..Message::default() };

@@ -3,7 +3,7 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use trestle_kv::fjall::{encode_group, read_journal};
+use trestle_kv_fjall::{encode_group, read_journal};
 
 #[derive(Debug, Arbitrary)]
 struct Input {

@@ -12,10 +12,8 @@ use trestle_proto::{
         logs::v1::ResourceLogs, metrics::v1::ResourceMetrics, trace::v1::ResourceSpans,
     },
 };
-use trestle_service::{
-    json_error::json_problem,
-    otlp_json::{OtlpJsonError, OtlpRequest, to_protobuf},
-};
+use trestle_model::json_error::json_problem;
+use trestle_rpc::otlp_json::{OtlpJsonError, OtlpRequest, to_protobuf};
 
 #[derive(Debug, Arbitrary)]
 struct Input {

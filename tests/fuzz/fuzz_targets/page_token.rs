@@ -3,7 +3,7 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use trestle_service::page::{TokenError, decode, encode, request_identity};
+use trestle_model::page::{TokenError, decode, encode, request_identity};
 
 #[derive(Debug, Arbitrary)]
 struct Input {

@@ -13,7 +13,8 @@ use trestle_identity::{
     },
     spec::{BLOB, QUEUE, TABLE},
 };
-use trestle_service::{clock::Ticks, peer::Peer};
+use trestle_model::time::Ticks;
+use trestle_rpc::peer::Peer;
 
 #[derive(Debug, Arbitrary)]
 struct Input {

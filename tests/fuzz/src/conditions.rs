@@ -2,7 +2,7 @@
 
 use arbitrary::Arbitrary;
 use trestle_filter::{Expr, Literal, Operator};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 use crate::{Key, Name};

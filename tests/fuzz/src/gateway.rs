@@ -18,18 +18,17 @@ use trestle_identity::{
 use trestle_kv::MemoryEngine;
 use trestle_proto::{queue::v1 as queue, service::v1 as service, table::v1 as table};
 use trestle_queue::QueueRole;
-use trestle_service::{
-    access::AccessLog,
-    clock::{ManualClock, Ticks},
-    cors::Lookup,
-    layer::{
-        CallService, call_statistics::StatisticsLayer, deadline::DeadlineLayer, methods::Methods,
-        trace::TraceLayer,
-    },
-    propagation::Traces,
-    quota::{LiveQuotas, StorageQuotas},
-    upstream::Upstream,
-};
+use trestle_rpc::access::AccessLog;
+use trestle_model::time::{ManualClock, Ticks};
+use trestle_rpc::cors::Lookup;
+use trestle_rpc::layer::CallService;
+use trestle_rpc::layer::call_statistics::StatisticsLayer;
+use trestle_rpc::layer::deadline::DeadlineLayer;
+use trestle_rpc::layer::methods::Methods;
+use trestle_rpc::layer::trace::TraceLayer;
+use trestle_rpc::propagation::Traces;
+use trestle_rpc::quota::{LiveQuotas, StorageQuotas};
+use trestle_rpc::upstream::Upstream;
 use trestle_table::TableRole;
 
 /// The origin whose pages may call.

@@ -9,10 +9,8 @@ use tonic::body::Body;
 use tower::ServiceExt as _;
 use trestle_kv::MemoryEngine;
 use trestle_proto::table::v1 as proto;
-use trestle_service::{
-    clock::{ManualClock, Ticks},
-    quota::{LiveQuotas, StorageQuotas},
-};
+use trestle_model::time::{ManualClock, Ticks};
+use trestle_rpc::quota::{LiveQuotas, StorageQuotas};
 use trestle_table::{TableDeps, TableRole};
 
 /// 2026-01-01T00:00:00Z.

@@ -2,7 +2,7 @@
 
 use prost_types::Timestamp;
 use trestle_azure::date::http_date;
-use trestle_service::clock::{Clock as _, SystemClock};
+use trestle_model::time::{Clock as _, SystemClock};
 
 use super::endpoint::{ACCOUNT, EDGES, QUEUES, ServedEdge};
 

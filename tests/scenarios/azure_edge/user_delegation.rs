@@ -7,7 +7,7 @@ use trestle_identity::{
     account::AccountKey,
     sas::{Delegation, DelegationTerms, Scope, Terms, Time, Version, mint},
 };
-use trestle_service::clock::{Clock as _, SystemClock, Ticks};
+use trestle_model::time::{Clock as _, SystemClock, Ticks};
 use trestle_tests::{
     BlobRest, HANG, RestRequest, RestResponse, Server, exchange, over_account, terms, token,
     try_exchange,

@@ -2,9 +2,9 @@
 
 use tonic::Code;
 use trestle_identity::caller::Authority;
+use trestle_model::name::AccountName;
 use trestle_proto::service::v1::{AccessPolicy, Logging, ServiceProperties};
 use trestle_proto::table::v1::QueryEntitiesRequest;
-use trestle_service::name::AccountName;
 use trestle_tests::{Service, World, entity, int, service_scenario};
 
 use super::{TABLE_ABSENT, over_account, over_table};

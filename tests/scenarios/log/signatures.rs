@@ -10,11 +10,11 @@ use trestle_identity::{
     account::AccountKey,
     sas::{Scope, Terms, Time, mint},
 };
+use trestle_model::time::{Clock as _, SystemClock, Ticks};
 use trestle_proto::log::v1::{
     self as proto, append_stream_response::Outcome, tail_records_request::Start,
 };
 use trestle_proto::opentelemetry::proto::collector::logs::v1::logs_service_client::LogsServiceClient;
-use trestle_service::clock::{Clock as _, SystemClock, Ticks};
 use trestle_tests::{
     CallError, HANG, World, blob_scenario, blob_scenario_with, log_record, log_texts, over_account,
     terms, terms_by_policy, token,

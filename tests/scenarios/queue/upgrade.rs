@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use trestle::storage::keyspaces;
-use trestle_kv::{FjallEngine, FjallOptions, Keyspace};
+use trestle_kv::Keyspace;
+use trestle_kv_fjall::{FjallEngine, FjallOptions};
 use trestle_tests::{World, entity, int, seconds, text, texts};
 
 async fn world(directory: &std::path::Path, keyspaces: Vec<Keyspace>) -> World {

@@ -9,7 +9,7 @@ use trestle_identity::{
     shared_key::{Scheme, SignedRequest},
     spec::{BLOB, QUEUE, TABLE},
 };
-use trestle_service::clock::{Clock as _, SystemClock};
+use trestle_model::time::{Clock as _, SystemClock};
 
 use super::ACCOUNT;
 

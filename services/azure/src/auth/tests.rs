@@ -10,11 +10,9 @@ use trestle_identity::{
     sas::{AddressRange, Protocol, Scope, Terms, Time, Version, mint},
     spec::{BLOB, QUEUE, TABLE},
 };
-use trestle_service::{
-    clock::{Clock, ManualClock},
-    layer::Request,
-    peer::Peer,
-};
+use trestle_model::time::{Clock, ManualClock};
+use trestle_rpc::layer::Request;
+use trestle_rpc::peer::Peer;
 
 use super::*;
 

@@ -9,8 +9,8 @@ use trestle_identity::{
     credentials::Identity,
     spec::BLOB,
 };
+use trestle_model::fault::Fault;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::fault::Fault;
 
 use super::{list, operation::OnBlobAccount, upload::check_body, xml_answer};
 use crate::{delegation, error::RestError, grpc_call::GrpcCall, head::RequestHead, reply, xml};

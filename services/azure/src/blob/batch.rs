@@ -11,10 +11,8 @@ use trestle_identity::{
     public_key::{AllowedPage, RequestSource},
     spec::BLOB,
 };
-use trestle_service::{
-    fault::{Fault, Reason, quoted},
-    layer::Request,
-};
+use trestle_model::fault::{Fault, Reason, quoted};
+use trestle_rpc::layer::Request;
 
 use super::{
     BlobProtocol, fields, on_blob,

@@ -4,8 +4,8 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use tonic::body::Body;
+use trestle_model::fault::Reason;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::fault::Reason;
 
 use super::{
     conditions::{conditions, lease_id, source_conditions},

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use prost_types::FieldMask;
 use tonic::body::Body;
+use trestle_model::fault::Reason;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::fault::Reason;
 
 use super::{
     conditions::{conditions, lease_id, tag_conditions},

@@ -1,8 +1,8 @@
 //! The conditions of a request: its headers as those of a call.
 
 use http::{HeaderName, header};
+use trestle_model::fault::{Fault, Reason};
 use trestle_proto::blob::v1 as proto;
-use trestle_service::fault::{Fault, Reason};
 
 use super::header::{
     self as names, BLOB_IF_MATCH, BLOB_IF_MODIFIED_SINCE, BLOB_IF_NONE_MATCH,

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use tonic::body::Body;
+use trestle_model::fault::{Fault, Reason};
 use trestle_proto::blob::v1 as proto;
-use trestle_service::fault::{Fault, Reason};
 
 use super::{
     conditions::{container_conditions, lease_id},

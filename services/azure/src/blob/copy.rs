@@ -3,8 +3,8 @@
 use futures::TryStreamExt as _;
 use http::{HeaderValue, Response, StatusCode};
 use tonic::body::Body;
+use trestle_model::fault::{Fault, Reason};
 use trestle_proto::blob::v1 as proto;
-use trestle_service::fault::{Fault, Reason};
 
 use super::{
     conditions::{conditions, lease_id, source_conditions},

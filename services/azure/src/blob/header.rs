@@ -3,7 +3,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use prost_types::Timestamp;
-use trestle_service::fault::{Fault, Reason, quoted};
+use trestle_model::fault::{Fault, Reason, quoted};
 
 use crate::{date::read_http_date, head::RequestHead};
 

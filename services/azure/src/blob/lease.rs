@@ -3,8 +3,8 @@
 use http::{Response, StatusCode};
 use prost_types::Duration;
 use tonic::body::Body;
+use trestle_model::fault::Fault;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::fault::Fault;
 
 use super::{
     conditions::{conditions, container_conditions, lease_id},
@@ -115,7 +115,7 @@ pub(super) async fn on_blob(
 ) -> Result<Response<Body>, RestError> {
     if let Some(value) = head.params.get("snapshot") {
         let rule = "must not be on a lease: a snapshot has none";
-        let reason = trestle_service::fault::Reason::InvalidQueryParameterValue;
+        let reason = trestle_model::fault::Reason::InvalidQueryParameterValue;
         return Err(RestError::of_parameter(reason, "snapshot", value, rule));
     }
     let action = StatedLeaseAction::of(head)?;

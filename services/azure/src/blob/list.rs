@@ -2,8 +2,8 @@
 
 use http::Response;
 use tonic::body::Body;
+use trestle_model::limits::{PAGE_BLOBS_MAX, PAGE_CONTAINERS_MAX};
 use trestle_proto::blob::v1 as proto;
-use trestle_service::limits::{PAGE_BLOBS_MAX, PAGE_CONTAINERS_MAX};
 
 use super::{
     operation::{OnBlobAccount, OnContainer},

@@ -308,7 +308,7 @@ impl OnBlob {
     }
 
     fn transfer(self) -> BodyTransfer {
-        use trestle_service::limits::{APPEND_BYTES_MAX, BLOCK_BYTES_MAX, PAGES_BYTES_MAX};
+        use trestle_model::limits::{APPEND_BYTES_MAX, BLOCK_BYTES_MAX, PAGES_BYTES_MAX};
 
         let streamed = |request_bytes_max| BodyTransfer { request_bytes_max, is_streamed: true };
         match self {

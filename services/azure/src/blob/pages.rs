@@ -3,11 +3,9 @@
 use bytes::Bytes;
 use http::{Response, StatusCode, header::CONTENT_LENGTH};
 use tonic::body::Body;
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::limits::{PAGE_RANGES_MAX, PAGES_BYTES_MAX};
 use trestle_proto::blob::v1 as proto;
-use trestle_service::{
-    fault::{Fault, Reason},
-    limits::{PAGE_RANGES_MAX, PAGES_BYTES_MAX},
-};
 
 use super::{
     conditions::{conditions, sequence_conditions, source_conditions},

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use percent_encoding::percent_decode;
+use trestle_model::fault::{Fault, Reason, quoted};
 use trestle_proto::blob::v1 as proto;
-use trestle_service::fault::{Fault, Reason, quoted};
 
 use super::header::{
     self as names, ACCESS_TIER, BLOB_CACHE_CONTROL, BLOB_CONTENT_DISPOSITION,

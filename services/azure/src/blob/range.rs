@@ -1,8 +1,8 @@
 //! Ranges of bytes in headers.
 
 use http::{HeaderName, header};
+use trestle_model::fault::Fault;
 use trestle_proto::blob::v1::ByteRange;
-use trestle_service::fault::Fault;
 
 use super::header::{self as names, X_MS_RANGE};
 use crate::head::RequestHead;

@@ -2,7 +2,7 @@
 
 use http::{HeaderName, Method};
 use percent_encoding::percent_decode_str;
-use trestle_service::fault::{Fault, Reason};
+use trestle_model::fault::{Fault, Reason};
 
 use super::{
     header::{

@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use http::{Uri, uri::PathAndQuery};
 use trestle_identity::{caller::Caller, credentials::Identity, spec::BLOB};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::limits::COPY_SOURCE_BYTES_MAX;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::{
-    fault::{Fault, Reason},
-    limits::COPY_SOURCE_BYTES_MAX,
-};
 
 use super::{
     header::{self as names, COPY_SOURCE, SOURCE_CRC64, SOURCE_MD5},

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use tonic::{Status, body::Body};
-use trestle_service::fault::{Fault, Reason, quoted};
+use trestle_model::fault::{Fault, Reason, quoted};
 
 use super::{
     header::{

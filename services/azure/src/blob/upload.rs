@@ -4,8 +4,8 @@ use bytes::Bytes;
 use futures::stream;
 use md5::{Digest as _, Md5};
 use prost::Message;
+use trestle_model::fault::{Fault, Reason};
 use trestle_proto::blob::v1 as proto;
-use trestle_service::fault::{Fault, Reason};
 
 use super::{
     header::{self as names, CONTENT_CRC64, CONTENT_MD5},

@@ -10,8 +10,8 @@ use trestle_identity::{
     caller::{AccountGrant, Authority, Caller, Letters, ResourceGrant},
     spec::BLOB,
 };
+use trestle_model::fault::{Fault, Reason};
 use trestle_proto::blob::v1 as proto;
-use trestle_service::fault::{Fault, Reason};
 
 use super::{
     operation::{BlobPath, OnBlobAccount},

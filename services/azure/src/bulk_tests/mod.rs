@@ -26,21 +26,17 @@ use trestle_identity::{
     credentials::Identity,
     sas::{Scope, Terms, Time, Version, mint},
 };
-use trestle_service::{
-    access::AccessLog,
-    clock::{ManualClock, Ticks},
-    cors::Lookup,
-    layer::{
-        CallService, Request, Response,
-        admission::AdmissionLayer,
-        body_bytes::{BodyBounds, BodyBytesLayer},
-        deadline::DeadlineLayer,
-        methods::Methods,
-        trace::{CallTelemetry, TraceLayer},
-    },
-    propagation::Traces,
-    upstream::Upstream,
-};
+use trestle_model::time::{ManualClock, Ticks};
+use trestle_rpc::access::AccessLog;
+use trestle_rpc::cors::Lookup;
+use trestle_rpc::layer::admission::AdmissionLayer;
+use trestle_rpc::layer::body_bytes::{BodyBounds, BodyBytesLayer};
+use trestle_rpc::layer::deadline::DeadlineLayer;
+use trestle_rpc::layer::methods::Methods;
+use trestle_rpc::layer::trace::{CallTelemetry, TraceLayer};
+use trestle_rpc::layer::{CallService, Request, Response};
+use trestle_rpc::propagation::Traces;
+use trestle_rpc::upstream::Upstream;
 
 use self::{protocol::Bulk, service::Behaviour};
 use crate::{EdgeDeps, edge};

@@ -4,7 +4,7 @@ use futures::TryStreamExt as _;
 use http::{HeaderMap, Method, Response, StatusCode};
 use tonic::body::Body;
 use trestle_identity::spec::{QUEUE, ServiceSpec};
-use trestle_service::fault::{Fault, Reason};
+use trestle_model::fault::{Fault, Reason};
 
 use super::service::{Chunk, READ, ReadRequest, WRITE, Written};
 use crate::{

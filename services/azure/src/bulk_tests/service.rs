@@ -7,13 +7,12 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use prost::{Message, Name};
 use tonic::{Status, Streaming, server::Grpc};
 use tower::service_fn;
+use trestle_model::fault::{Fault, Reason};
 use trestle_proto::Codec;
-use trestle_service::{
-    fault::{Fault, Reason},
-    layer::{CallService, Request},
-    response_stream::ResponseStream,
-    upstream::in_process::{RequestMessages, respond},
-};
+use trestle_rpc::layer::{CallService, Request};
+use trestle_rpc::response_stream::ResponseStream;
+use trestle_rpc::status::{DOMAIN, IntoStatus as _};
+use trestle_rpc::upstream::in_process::{RequestMessages, respond};
 
 use super::Flow;
 
@@ -105,7 +104,7 @@ async fn upload(
         match behaviour {
             Behaviour::FailAfter(bytes) if flow.received() >= bytes => return Err(unavailable()),
             Behaviour::Deny => {
-                return Err(Fault::new(Reason::AuthorizationFailure, "denied").into());
+                return Err(Fault::new(Reason::AuthorizationFailure, "denied").into_status(DOMAIN));
             }
             _ => {}
         }
@@ -125,5 +124,5 @@ fn download(behaviour: Behaviour, flow: &Flow) -> ResponseStream<Chunk> {
 }
 
 fn unavailable() -> Status {
-    Fault::new(Reason::ServerBusy, "the service is shutting down").into()
+    Fault::new(Reason::ServerBusy, "the service is shutting down").into_status(DOMAIN)
 }

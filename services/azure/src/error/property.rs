@@ -1,6 +1,6 @@
 //! The names that REST has for the fields of calls: an error names the part of the request that its sender wrote.
 
-use trestle_service::service_properties::{DAY_SECONDS, RETENTION_DAYS_MAX};
+use trestle_rpc::service_properties::{DAY_SECONDS, RETENTION_DAYS_MAX};
 
 /// Names of values in error texts, and those of REST.
 const VALUES: [(&str, &str); 4] = [

@@ -1,6 +1,6 @@
 //! The sentences of Azure for its error codes, which clients compare.
 
-use trestle_service::fault::{Reason, reason_name};
+use trestle_model::fault::{Reason, reason_name};
 
 /// One of the sentences of Azure for `InsufficientAccountPermissions`: of writes that no caller may do.
 const NO_WRITES: &str = "Write operations are not allowed.";

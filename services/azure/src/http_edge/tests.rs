@@ -4,10 +4,9 @@ use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use tonic::body::Body;
 use tower::{ServiceExt as _, service_fn};
-use trestle_service::{
-    clock::{ManualClock, Ticks},
-    upstream::Upstream,
-};
+use trestle_model::time::{ManualClock, Ticks};
+use trestle_rpc::status::{DOMAIN, IntoStatus as _};
+use trestle_rpc::upstream::Upstream;
 
 use super::*;
 use crate::table::TableProtocol;
@@ -63,7 +62,7 @@ async fn send(
 /// Rejects as a layer does.
 fn busy(_: &Request) -> Response {
     let fault = Fault::new(Reason::ServerBusy, "full").retry_after(Duration::from_millis(20));
-    let mut answer: Response = Status::from(fault).into_http();
+    let mut answer: Response = fault.into_status(DOMAIN).into_http();
     answer.headers_mut().insert(REQUEST_ID_HEADER, HeaderValue::from_static("id-1"));
     answer
 }

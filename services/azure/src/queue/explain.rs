@@ -1,10 +1,8 @@
 //! The details of an error that REST reports in addition to gRPC.
 
 use tonic_types::StatusExt as _;
-use trestle_service::{
-    fault::{Fault, Reason, quoted, reason_name},
-    limits::MESSAGE_BODY_BYTES_MAX,
-};
+use trestle_model::fault::{Fault, Reason, quoted, reason_name};
+use trestle_model::limits::MESSAGE_BODY_BYTES_MAX;
 
 use crate::{error::RestError, params::Params};
 

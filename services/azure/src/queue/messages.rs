@@ -4,11 +4,11 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use prost_types::Duration;
 use tonic::{Code, Status, body::Body};
-use tonic_types::pb;
+use trestle_model::fault::{Fault, Reason};
+use trestle_proto::google::rpc::Status as ItemStatus;
 use trestle_proto::queue::v1::{
     self as proto, outgoing_message, send_result::Outcome, update_message_request,
 };
-use trestle_service::fault::{Fault, Reason};
 
 use super::{
     account::document,
@@ -149,7 +149,7 @@ fn deleted(answer: proto::DeleteMessagesResponse) -> Result<Response<Body>, Rest
 }
 
 /// The error of one message as the error of its call.
-fn failed(error: &pb::Status) -> RestError {
+fn failed(error: &ItemStatus) -> RestError {
     let (code, message) = (Code::from_i32(error.code), error.message.clone());
     let details = prost::Message::encode_to_vec(error);
     Status::with_details(code, message, details.into()).into()

@@ -2,9 +2,9 @@
 
 use http::Method;
 use percent_encoding::percent_decode_str;
-use trestle_service::{
-    fault::Reason,
-    limits::{PAGE_QUEUES_MAX, RECEIVE_MESSAGES_MAX, VISIBILITY_MAX, VISIBILITY_RECEIVE_MIN},
+use trestle_model::fault::Reason;
+use trestle_model::limits::{
+    PAGE_QUEUES_MAX, RECEIVE_MESSAGES_MAX, VISIBILITY_MAX, VISIBILITY_RECEIVE_MIN,
 };
 
 use super::operation::{

@@ -10,14 +10,10 @@ use futures::Stream;
 use prost::{Message, Name};
 use tokio::sync::oneshot;
 use tonic::{Status, client::Grpc, codegen::http::uri::PathAndQuery, metadata::MetadataMap};
+use trestle_model::limits::MESSAGE_BYTES_MAX;
 use trestle_proto::Codec;
-use trestle_service::{
-    limits::MESSAGE_BYTES_MAX,
-    upstream::{
-        Upstream,
-        in_process::{LocalStream, ResponseMessages},
-    },
-};
+use trestle_rpc::upstream::Upstream;
+use trestle_rpc::upstream::in_process::{LocalStream, ResponseMessages};
 
 use crate::{error::RestError, grpc_call::GrpcCall};
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::Stream;
 use http_body::Body as _;
 use tonic::body::Body;
-use trestle_service::fault::Fault;
+use trestle_model::fault::Fault;
 
 use crate::{
     error::RestError,

@@ -1,7 +1,7 @@
 //! Metadata levels: how much metadata a response has, and how a client selects it.
 
 use http::{HeaderMap, header};
-use trestle_service::fault::{Fault, Reason, quoted};
+use trestle_model::fault::{Fault, Reason, quoted};
 
 /// The metadata of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,7 +1,7 @@
 //! Errors about entities in the words of the request: a property by its name, a key by that of the data model.
 
 use tonic::Status;
-use trestle_service::fault::{Reason, split_property_path, unescaped};
+use trestle_model::fault::{Reason, split_property_path, unescaped};
 
 use crate::error::RestError;
 
@@ -52,12 +52,13 @@ fn name(field: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use trestle_service::fault::Fault;
+    use trestle_model::fault::Fault;
+    use trestle_rpc::status::{DOMAIN, IntoStatus as _};
 
     use super::*;
 
     fn rejected(field: &str) -> Status {
-        Fault::violation(Reason::InvalidInput, field, "rule").at(1).into()
+        Fault::violation(Reason::InvalidInput, field, "rule").at(1).into_status(DOMAIN)
     }
 
     #[test]
@@ -91,7 +92,8 @@ mod tests {
     #[test]
     fn an_operation_that_is_invalid_in_its_batch_has_the_name_of_the_key() {
         let text = |reason| {
-            let rejected = Fault::violation(reason, "operations[1]", "rule").at(1).into();
+            let rejected =
+                Fault::violation(reason, "operations[1]", "rule").at(1).into_status(DOMAIN);
             of_batch(rejected).status.message().to_owned()
         };
 

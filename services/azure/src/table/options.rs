@@ -1,6 +1,6 @@
 //! The options of queries, and continuation tokens.
 
-use trestle_service::fault::{Fault, Reason, quoted};
+use trestle_model::fault::{Fault, Reason, quoted};
 
 use super::json::Select;
 use crate::params::Params;

@@ -2,7 +2,7 @@
 //! inside a quoted key is doubled.
 
 use percent_encoding::percent_decode_str;
-use trestle_service::fault::{Fault, Reason};
+use trestle_model::fault::{Fault, Reason};
 
 /// The key of an entity in an address. The service validates it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 //! inside of a batch.
 
 use http::{HeaderMap, header};
+use trestle_model::fault::{Fault, Reason, quoted};
 use trestle_proto::table::v1::WriteMode;
-use trestle_service::fault::{Fault, Reason, quoted};
 
 use super::{
     level::Level,

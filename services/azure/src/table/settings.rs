@@ -2,16 +2,15 @@
 
 use http::{Response, StatusCode};
 use tonic::{Status, body::Body};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::time::Ticks;
 use trestle_proto::table::v1::{
     GetServicePropertiesRequest, GetServicePropertiesResponse, GetServiceStatsRequest,
     GetServiceStatsResponse, GetTableAccessPoliciesRequest, GetTableAccessPoliciesResponse,
     SetServicePropertiesRequest, SetServicePropertiesResponse, SetTableAccessPoliciesRequest,
     SetTableAccessPoliciesResponse,
 };
-use trestle_service::{
-    clock::Ticks,
-    fault::{Fault, Reason},
-};
+use trestle_rpc::status::{DOMAIN, IntoStatus as _};
 
 use super::route::OnSettings;
 use crate::{error::RestError, grpc_call::GrpcCall, head::RequestHead, reply, xml};
@@ -42,8 +41,8 @@ impl SettingsRequest<'_> {
                 Ok(document(xml::write_policies(&answer.policies)))
             }
             OnSettings::SetPolicies { table } => {
-                let policies =
-                    xml::read_policies(body).map_err(|fault| document_error(fault.into()))?;
+                let policies = xml::read_policies(body)
+                    .map_err(|fault| document_error(fault.into_status(DOMAIN)))?;
                 let request = SetTableAccessPoliciesRequest { table, policies };
                 let set = call.unary::<_, SetTableAccessPoliciesResponse>(path, &request).await;
                 set.map_err(document_error)?;
@@ -56,7 +55,8 @@ impl SettingsRequest<'_> {
             }
             OnSettings::SetProperties => {
                 let properties = xml::read_properties(body);
-                let properties = Some(properties.map_err(|fault| document_error(fault.into()))?);
+                let properties =
+                    Some(properties.map_err(|fault| document_error(fault.into_status(DOMAIN)))?);
                 let request = SetServicePropertiesRequest { properties };
                 let set = call.unary::<_, SetServicePropertiesResponse>(path, &request).await;
                 set.map_err(document_error)?;

@@ -2,11 +2,11 @@
 
 use http::{HeaderName, Response, StatusCode, header};
 use tonic::{Code, body::Body};
+use trestle_model::fault::{Fault, Reason};
 use trestle_proto::table::v1::{
     CreateTableRequest, CreateTableResponse, DeleteTableRequest, DeleteTableResponse,
     GetTableRequest, GetTableResponse, ListTablesRequest, ListTablesResponse, Table,
 };
-use trestle_service::fault::{Fault, Reason};
 
 use super::{
     entities::{DATA_SERVICE_ID, applied, insert, origin},

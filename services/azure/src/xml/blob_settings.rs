@@ -1,7 +1,8 @@
 //! The settings of the service of blobs: those of every service, and its own.
 
+use trestle_model::fault::Fault;
 use trestle_proto::blob::v1::{DeleteRetentionPolicy, StaticWebsite};
-use trestle_service::{fault::Fault, service_properties::ServiceProperties};
+use trestle_rpc::service_properties::ServiceProperties;
 
 use super::{
     element::Element,

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use trestle_model::xml::is_allowed;
 use trestle_proto::blob::v1::{
     AccessTier, Blob, BlobCopy, BlobType, FoundBlob, HttpProperties, ListedBlob, listed_blob::Item,
 };
-use trestle_service::xml::is_allowed;
 
 use super::{
     listing::{Echo, write_metadata, write_page},

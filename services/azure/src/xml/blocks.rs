@@ -2,11 +2,9 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
+use trestle_model::fault::{Fault, Reason, quoted};
+use trestle_model::limits::BLOCKS_MAX;
 use trestle_proto::blob::v1::{Block, BlockRef, BlockSource};
-use trestle_service::{
-    fault::{Fault, Reason, quoted},
-    limits::BLOCKS_MAX,
-};
 
 use super::{element::Element, write::XmlWriter};
 

@@ -1,7 +1,7 @@
 //! The request for a user delegation key, and the key.
 
 use prost_types::Timestamp;
-use trestle_service::fault::Fault;
+use trestle_model::fault::Fault;
 
 use super::{element::Element, write::XmlWriter};
 use crate::date::{DATE_RULE, read_date};
@@ -69,7 +69,7 @@ pub fn write_delegation_key(key: &DelegationKeyDocument<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use trestle_service::fault::Reason;
+    use trestle_model::fault::Reason;
 
     use super::*;
 

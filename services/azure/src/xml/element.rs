@@ -6,10 +6,8 @@ use quick_xml::{
     Reader, XmlVersion,
     events::{BytesDecl, BytesStart, Event},
 };
-use trestle_service::{
-    fault::{Fault, Reason, quoted},
-    xml::is_allowed,
-};
+use trestle_model::fault::{Fault, Reason, quoted};
+use trestle_model::xml::is_allowed;
 
 /// Deepest nesting: twice what any document of the protocol needs.
 const DEPTH_MAX: usize = 12;

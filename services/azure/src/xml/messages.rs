@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use trestle_model::fault::Fault;
 use trestle_proto::queue::v1::{Delivery, Message, SentMessage, message::Body};
-use trestle_service::fault::Fault;
 
 use super::{element::Element, write::XmlWriter};
 use crate::date::http_date;

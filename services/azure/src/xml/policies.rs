@@ -1,8 +1,8 @@
 //! Stored access policies: `SignedIdentifiers`.
 
 use prost_types::Timestamp;
+use trestle_model::fault::Fault;
 use trestle_proto::service::v1::AccessPolicy;
-use trestle_service::fault::Fault;
 
 use super::{element::Element, write::XmlWriter};
 use crate::date::{DATE_RULE, precise_date, read_date};
@@ -79,7 +79,7 @@ fn write_terms(writer: &mut XmlWriter, policy: &AccessPolicy) {
 
 #[cfg(test)]
 mod tests {
-    use trestle_service::fault::Reason;
+    use trestle_model::fault::Reason;
 
     use super::*;
 

@@ -1,11 +1,9 @@
 //! The settings of a service: `StorageServiceProperties`.
 
 use prost_types::Duration;
-use trestle_service::{
-    fault::{Fault, Reason},
-    service_properties::{
-        Cors, CorsRule, DAY_SECONDS, Logging, Metrics, RETENTION_DAYS_MAX, ServiceProperties,
-    },
+use trestle_model::fault::{Fault, Reason};
+use trestle_rpc::service_properties::{
+    Cors, CorsRule, DAY_SECONDS, Logging, Metrics, RETENTION_DAYS_MAX, ServiceProperties,
 };
 
 use super::{element::Element, write::XmlWriter};

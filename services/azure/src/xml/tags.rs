@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use trestle_service::fault::{Fault, Reason, quoted};
+use trestle_model::fault::{Fault, Reason, quoted};
 
 use super::{element::Element, write::XmlWriter};
 

@@ -1,6 +1,6 @@
 //! Writing documents.
 
-use trestle_service::xml::is_allowed;
+use trestle_model::xml::is_allowed;
 
 /// The start of every document.
 const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>";

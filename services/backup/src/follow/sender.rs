@@ -8,7 +8,9 @@ use std::{
 
 use prost::Message as _;
 use trestle_command::errors::CliError;
-use trestle_kv::{Clock as _, Entry, LoggedChange, SystemClock, Ticks};
+use trestle_kv::Entry;
+use trestle_kv_fjall::LoggedChange;
+use trestle_model::time::{Clock as _, SystemClock, Ticks};
 use trestle_objects::SourceObjects;
 
 use crate::{

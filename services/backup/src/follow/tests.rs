@@ -12,10 +12,8 @@ use std::{
 use bytes::Bytes;
 use prost::Message as _;
 use trestle_command::flags::ClientFlags;
-use trestle_kv::{
-    Change, ChangeSpec, Domain, Engine as _, Entry, FjallEngine, FjallOptions, Lock, LoggedChange,
-    Writes, drop_links, key_domain,
-};
+use trestle_kv::{Change, ChangeSpec, Domain, Engine as _, Entry, Lock, Writes, key_domain};
+use trestle_kv_fjall::{FjallEngine, FjallOptions, LoggedChange, drop_links};
 
 use super::*;
 use crate::{

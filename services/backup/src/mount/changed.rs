@@ -10,9 +10,10 @@ use bytes::Bytes;
 use tempfile::TempDir;
 use trestle_command::errors::CliError;
 use trestle_kv::{
-    Direction, Engine as _, EngineError, Entry, FjallEngine, FjallOptions, Keyspace, LoggedChange,
-    Scan, ScanLimit, Snapshot, Span, StoreWriter, after_key,
+    Direction, Engine as _, EngineError, Entry, Keyspace, Scan, ScanLimit, Snapshot, Span,
+    after_key,
 };
+use trestle_kv_fjall::{FjallEngine, FjallOptions, LoggedChange, StoreWriter};
 
 use super::rows::{BackedUpRows, fill};
 use crate::{
@@ -209,7 +210,7 @@ pub(super) mod tests {
         });
         let discarded = joined(discarded.collect());
         writer.apply(changes.into_iter().map(marked)).unwrap();
-        finish(writer, trestle_kv::Ticks::MIN).await.unwrap();
+        finish(writer, trestle_model::time::Ticks::MIN).await.unwrap();
         let changes = ChangeStore::open(directory, keyspaces).await.unwrap();
         ChangedRows { base, discarded, changes }
     }

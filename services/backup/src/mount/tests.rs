@@ -4,7 +4,8 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use object_store::{GetOptions, GetRange, ObjectStore as _, ObjectStoreExt as _, path::Path};
 use proptest::prelude::*;
-use trestle_kv::{EngineError, Entry, LoggedChange, ScanLimit, Snapshot as _, Span};
+use trestle_kv::{EngineError, Entry, ScanLimit, Snapshot as _, Span};
+use trestle_kv_fjall::LoggedChange;
 
 use super::{changed::tests::changed, objects::BackedUpObjects, rows::BackedUpRows, *};
 use crate::{

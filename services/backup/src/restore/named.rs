@@ -6,7 +6,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use trestle_command::errors::CliError;
-use trestle_kv::StoreWriter;
+use trestle_kv_fjall::StoreWriter;
 use trestle_objects::ObjectStorage;
 
 use super::{Restore, contents::RestoredObjects};

@@ -1,7 +1,9 @@
 //! Restores to an instant: what is restored is what there was then.
 
 use prost::Message as _;
-use trestle_kv::{Entry, LoggedChange, Ticks};
+use trestle_kv::Entry;
+use trestle_kv_fjall::LoggedChange;
+use trestle_model::time::Ticks;
 
 use super::*;
 use crate::{

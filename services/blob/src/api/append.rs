@@ -1,12 +1,10 @@
 //! The calls on append blobs.
 
 use tonic::Status;
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::limits::APPEND_BYTES_MAX;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::{
-    fault::{Fault, Reason},
-    limits::APPEND_BYTES_MAX,
-    upstream::in_process::RequestMessages,
-};
+use trestle_rpc::upstream::in_process::RequestMessages;
 
 use super::{
     BlobApi, failed,

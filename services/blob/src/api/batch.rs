@@ -1,11 +1,10 @@
 //! Deleting many blobs in one call, each with an outcome of its own.
 
 use futures::{StreamExt as _, stream};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::limits::DELETED_BLOBS_MAX;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::{
-    fault::{Fault, Reason},
-    limits::DELETED_BLOBS_MAX,
-};
+use trestle_rpc::status::IntoStatus as _;
 
 use super::BlobApi;
 use crate::{BLOB_SERVICE, authorize::BlobAccess};

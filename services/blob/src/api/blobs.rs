@@ -1,8 +1,8 @@
 //! The calls on blobs that carry no content.
 
 use trestle_identity::authorize::anonymous;
+use trestle_model::fault::{Fault, Reason, quoted};
 use trestle_proto::blob::v1 as proto;
-use trestle_service::fault::{Fault, Reason, quoted};
 
 use super::{
     BlobApi,

@@ -1,8 +1,8 @@
 //! The calls on containers.
 
 use trestle_identity::{access_policy, spec::BLOB};
+use trestle_model::fault::Fault;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::fault::Fault;
 use uuid::Uuid;
 
 use super::{

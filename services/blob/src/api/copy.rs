@@ -10,11 +10,9 @@ use futures::{Stream, StreamExt as _, stream};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::limits::UPLOAD_TIME_MAX;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::{
-    fault::{Fault, Reason},
-    limits::UPLOAD_TIME_MAX,
-};
 
 use super::{
     BlobApi, failed,

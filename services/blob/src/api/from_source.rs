@@ -5,10 +5,8 @@ use std::pin::Pin;
 use bytes::Bytes;
 use futures::{Stream, TryStreamExt as _};
 use tonic::Status;
-use trestle_service::{
-    fault::{Fault, Reason},
-    upstream::in_process::RequestMessages,
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_rpc::upstream::in_process::RequestMessages;
 
 use super::{
     BlobApi, failed,

@@ -22,20 +22,19 @@ mod upload;
 mod verify;
 
 use std::sync::Arc;
+use trestle_rpc::status::IntoStatus as _;
 
 use tonic::{Request, Response, Status, Streaming};
 use trestle_identity::{access_policy::recheck::PolicyRechecks, caller::Caller};
 use trestle_kv::Engine;
+use trestle_model::fault::Fault;
+use trestle_model::time::Ticks;
 use trestle_proto::blob::v1::{self as proto, blob_service_server::BlobService};
-use trestle_service::{
-    call_statistics::StatisticsRecorder,
-    clock::Ticks,
-    fault::Fault,
-    layer::shares::CallHolder,
-    response_stream::ResponseStream,
-    service_properties,
-    upstream::in_process::{RequestMessages, respond},
-};
+use trestle_rpc::call_statistics::StatisticsRecorder;
+use trestle_rpc::layer::shares::CallHolder;
+use trestle_rpc::response_stream::ResponseStream;
+use trestle_rpc::service_properties;
+use trestle_rpc::upstream::in_process::{RequestMessages, respond};
 
 use self::{
     access_log::NamesContainer, copy::CopyResponses, upload::Uploader, verify::VerifyResponses,

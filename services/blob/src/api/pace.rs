@@ -8,10 +8,8 @@ use std::time::Duration;
 use futures::{Stream, TryStreamExt as _};
 use tokio::time::{Instant, timeout};
 use tonic::Status;
-use trestle_service::{
-    fault::{Fault, Reason},
-    limits::{UPLOAD_GRACE, UPLOAD_IDLE_MAX, UPLOAD_RATE_MIN},
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::limits::{UPLOAD_GRACE, UPLOAD_IDLE_MAX, UPLOAD_RATE_MIN};
 
 use super::failed;
 

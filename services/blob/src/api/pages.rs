@@ -1,14 +1,12 @@
 //! The calls on page blobs.
 
 use tonic::Status;
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::limits::PAGES_BYTES_MAX;
+use trestle_model::page;
+use trestle_model::time::Ticks;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::{
-    clock::Ticks,
-    fault::{Fault, Reason},
-    limits::PAGES_BYTES_MAX,
-    page,
-    upstream::in_process::RequestMessages,
-};
+use trestle_rpc::upstream::in_process::RequestMessages;
 
 use super::{
     BlobApi, failed,

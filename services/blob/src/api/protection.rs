@@ -1,8 +1,8 @@
 //! What is kept of blobs that are overwritten or deleted: the settings of an account.
 
 use trestle_kv::{ChangeSpec, Writes, transact};
+use trestle_model::fault::Fault;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::fault::Fault;
 
 use super::{
     BlobApi,

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use tonic::Status;
+use trestle_model::fault::Fault;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::{call_statistics::StatisticsRecorder, fault::Fault};
+use trestle_rpc::call_statistics::StatisticsRecorder;
 
 use super::{BlobApi, ReadResponses, failed, parse::RequestParser};
 use crate::{authorize::BlobAccess, conditions::Freshness, error::BlobError};

@@ -7,9 +7,10 @@ use std::{collections::HashMap, time::Duration};
 
 use bytes::Bytes;
 use trestle_kv::{Durability, EngineStatus};
+use trestle_model::time::Ticks;
 use trestle_proto::blob::v1::{self as proto, listed_blob::Item};
 use trestle_proto::service::v1 as service;
-use trestle_service::{clock::Ticks, instance::instance_id};
+use trestle_rpc::instance::instance_id;
 use uuid::Uuid;
 
 use super::{tags, tiers};
@@ -278,8 +279,8 @@ pub(super) fn service_stats(
         object_store: object_store.to_owned(),
         server_version: env!("CARGO_PKG_VERSION").to_owned(),
         start_time: Some(started_at.into()),
-        storage_bytes: engine.storage_bytes,
-        free_bytes: engine.free_bytes,
+        storage_bytes: engine.disk.map_or(0, |disk| disk.storage_bytes),
+        free_bytes: engine.disk.map(|disk| disk.free_bytes),
         containers_being_reclaimed: containers_being_reclaimed as u64,
         instance_id: instance_id().to_owned(),
         quotas: Vec::new(),

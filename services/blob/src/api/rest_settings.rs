@@ -1,8 +1,8 @@
 //! The settings of an account that only REST uses: its website, and the version of calls that state none.
 
 use trestle_kv::{ChangeSpec, Writes, transact};
+use trestle_model::fault::Fault;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::fault::Fault;
 
 use super::{BlobApi, parse::RestSettingsChange};
 use crate::{

@@ -1,7 +1,7 @@
 //! The calls on snapshots.
 
+use trestle_model::fault::Fault;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::fault::Fault;
 
 use super::{BlobApi, parse::RequestParser, render};
 use crate::{authorize::BlobAccess, blobs::BlobState};

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use trestle_model::fault::Fault;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::fault::Fault;
 
 use super::{
     BlobApi,

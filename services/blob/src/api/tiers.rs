@@ -3,8 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use trestle_model::fault::{Fault, Reason};
 use trestle_proto::blob::v1 as proto;
-use trestle_service::fault::{Fault, Reason};
 
 use super::{BlobApi, parse::RequestParser};
 use crate::{

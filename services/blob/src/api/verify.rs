@@ -1,16 +1,15 @@
 //! The contents of a container as they are read to their ends.
 
 use std::pin::Pin;
+use trestle_rpc::status::IntoStatus as _;
 
 use futures::{Stream, StreamExt as _};
 use tonic::Status;
 use trestle_identity::authorize::anonymous;
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::page;
+use trestle_model::time::Ticks;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::{
-    clock::Ticks,
-    fault::{Fault, Reason},
-    page,
-};
 
 use super::{BlobApi, failed, parse, render};
 use crate::{

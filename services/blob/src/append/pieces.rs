@@ -5,7 +5,7 @@ use std::{collections::VecDeque, ops::Range};
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, TryStreamExt as _, stream};
 use trestle_kv::{Entry, ScanLimit};
-use trestle_service::limits::READ_MESSAGE_BYTES_MAX;
+use trestle_model::limits::READ_MESSAGE_BYTES_MAX;
 
 use crate::{
     blobs::{BlobKey, Blobs, inline, pieces_of_part},

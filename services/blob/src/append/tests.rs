@@ -1,11 +1,9 @@
 use std::time::Duration;
-use trestle_service::read_grace::READ_GRACE;
+use trestle_model::read_grace::READ_GRACE;
 
 use futures::future::join_all;
-use trestle_service::{
-    fault::{Fault, Reason},
-    limits::INLINE_BYTES_MAX,
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::limits::INLINE_BYTES_MAX;
 
 use super::*;
 use trestle_objects::faulty::{FaultyObjects, ObjectFault};

@@ -2,7 +2,7 @@ use trestle_identity::{
     caller::{AccountGrant, PolicyRef},
     field_values::FieldValues,
 };
-use trestle_service::fault::Reason;
+use trestle_model::fault::Reason;
 
 use super::*;
 

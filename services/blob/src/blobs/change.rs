@@ -1,7 +1,7 @@
 //! Changing an existing blob: properties, metadata, tags, tier and lease.
 
 use trestle_kv::{ChangeSpec, Version, Writes, transact};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 use super::{BlobKey, Blobs, replace::ReplacedRows};

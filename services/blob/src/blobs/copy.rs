@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use futures::{Stream, TryStreamExt as _};
 use trestle_kv::{ChangeSpec, Lock, Writes, transact};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 pub(crate) use self::from_url::OpenedUrlCopy;

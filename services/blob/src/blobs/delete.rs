@@ -6,7 +6,7 @@ mod tests;
 use trestle_kv::{
     ChangeSpec, ReadId, Reads, ScanLimit, Span, Version, Writes, after_key, transact,
 };
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 use super::{

@@ -4,11 +4,9 @@
 mod cursor;
 
 use trestle_kv::turns::Pace;
-use trestle_service::{
-    clock::Ticks,
-    fault::{Fault, Reason},
-    page,
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::page;
+use trestle_model::time::Ticks;
 
 use self::cursor::{NameCursor, NamedRow};
 use super::Blobs;

@@ -12,7 +12,8 @@ use futures::{
     stream::{self, BoxStream},
 };
 use trestle_kv::Snapshot;
-use trestle_service::{layer::shares::Share, limits::READ_MESSAGE_BYTES_MAX};
+use trestle_model::limits::READ_MESSAGE_BYTES_MAX;
+use trestle_rpc::layer::shares::Share;
 use uuid::Uuid;
 
 use self::ahead::read_ahead;

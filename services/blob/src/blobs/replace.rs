@@ -5,7 +5,7 @@ mod rows;
 
 use bytes::Bytes;
 use trestle_kv::Writes;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 pub(crate) use self::rows::ReplacedRows;
 use super::BlobKey;

@@ -4,7 +4,7 @@
 mod tests;
 
 use trestle_kv::{ChangeSpec, Version, Writes, transact};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 use super::{BlobKey, Blobs, decode_record};

@@ -6,7 +6,7 @@ mod tests;
 
 use bytes::Bytes;
 use trestle_kv::Snapshot;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 pub(crate) use self::name::StateName;
 use super::{BlobKey, decode_record, decode_stored};

@@ -2,7 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use object_store::{ObjectStoreExt as _, PutPayload, memory::InMemory};
-use trestle_service::limits::INLINE_BYTES_MAX;
+use trestle_model::limits::INLINE_BYTES_MAX;
 use uuid::Uuid;
 
 use super::*;
@@ -149,7 +149,7 @@ async fn a_read_of_an_overwritten_blob_goes_on_or_fails_but_never_mixes() {
 
     fixture.sweep().await;
     assert_eq!(drain(&fixture, first).await.expect("within the grace period"), data);
-    fixture.advance(trestle_service::read_grace::READ_GRACE + Duration::from_secs(1));
+    fixture.advance(trestle_model::read_grace::READ_GRACE + Duration::from_secs(1));
     fixture.sweep().await;
     let late = drain(&fixture, second).await;
     assert!(matches!(late, Err(BlobError::Condition(ConditionError::NotMet))));

@@ -4,7 +4,7 @@
 mod tests;
 
 use trestle_kv::{ChangeSpec, ReadId, Reads, ScanLimit, Version, Writes, transact};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::{BlobKey, Blobs, decode_stored, replace::CURRENT};
 use crate::{

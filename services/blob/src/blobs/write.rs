@@ -7,7 +7,7 @@ use std::{collections::HashSet, time::Duration};
 
 use bytes::Bytes;
 use trestle_kv::{ChangeSpec, Lock, Version, Writes, transact};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 use super::{BlobKey, Blobs, decode_record, replace::ReplacedRows};

@@ -1,10 +1,8 @@
 //! Making a list of blocks the content of a blob.
 
 use trestle_kv::{ChangeSpec, Writes, transact};
-use trestle_service::{
-    fault::{Fault, Reason},
-    limits::BLOB_BYTES_MAX,
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::limits::BLOB_BYTES_MAX;
 
 use super::{
     ATTEMPTS_MAX, BlobBlocks, BlockChoice,

@@ -2,10 +2,8 @@
 
 use bytes::Bytes;
 use trestle_kv::{ChangeSpec, Lock, ReadId, Reads, Version, Writes, transact};
-use trestle_service::{
-    fault::{Fault, Reason},
-    limits::{BLOB_BYTES_MAX, STAGED_BLOCKS_MAX},
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::limits::{BLOB_BYTES_MAX, STAGED_BLOCKS_MAX};
 use uuid::Uuid;
 
 use super::ATTEMPTS_MAX;
@@ -126,7 +124,7 @@ impl StageRows {
 fn check_lease(
     record: Option<&BlobRecord>,
     lease_id: Option<Uuid>,
-    now: trestle_service::clock::Ticks,
+    now: trestle_model::time::Ticks,
 ) -> Result<ResourceLease, BlobError> {
     match (record, lease_id) {
         (Some(record), id) => record.lease.check_write(id, now),

@@ -1,12 +1,10 @@
 use std::time::Duration;
 
 use trestle_kv::Version;
-use trestle_service::{
-    clock::Ticks,
-    fault::{Fault, Reason},
-    limits::{BLOB_BYTES_MAX, STAGED_BLOCKS_MAX},
-    name::AccountName,
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::limits::{BLOB_BYTES_MAX, STAGED_BLOCKS_MAX};
+use trestle_model::name::AccountName;
+use trestle_model::time::Ticks;
 
 use super::{stage::decide_stage, *};
 use crate::{
@@ -62,7 +60,7 @@ async fn a_commit_keeps_what_it_names_and_drops_the_rest() {
     assert_eq!(reason(fixture.commit(&key, &["C"]).await), Reason::InvalidBlockList);
     assert_eq!(fixture.read(&key).await.expect("unchanged"), "bnewer");
 
-    fixture.advance(trestle_service::read_grace::READ_GRACE + Duration::from_secs(1));
+    fixture.advance(trestle_model::read_grace::READ_GRACE + Duration::from_secs(1));
     fixture.sweep().await;
     assert_eq!(fixture.objects().await, 2, "of `B` and the newer `A`");
     assert_eq!(fixture.read(&key).await.expect("read"), "bnewer");
@@ -150,7 +148,7 @@ async fn blocks_of_several_extents_come_back_and_a_list_replaces_a_put() {
 
     let whole: Bytes = [first, second].concat().into();
     assert_eq!(fixture.read(&key).await.expect("read"), whole);
-    fixture.advance(trestle_service::read_grace::READ_GRACE + Duration::from_secs(1));
+    fixture.advance(trestle_model::read_grace::READ_GRACE + Duration::from_secs(1));
     fixture.sweep().await;
     assert_eq!(fixture.objects().await, 4, "two of each block, none of the put");
 }

@@ -1,4 +1,4 @@
-use trestle_service::fault::{Fault, Reason};
+use trestle_model::fault::{Fault, Reason};
 
 use super::*;
 use crate::error::BlobError;

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use trestle_service::{clock::Ticks, etag::format_time, fault::quoted};
+use trestle_model::etag::format_time;
+use trestle_model::fault::quoted;
+use trestle_model::time::Ticks;
 
 use super::{ConditionField, Conditions, PER_SECOND};
 use crate::etag::{ETag, ETagPattern};

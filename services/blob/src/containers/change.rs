@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use trestle_kv::{ChangeSpec, Lock, Version, Writes, transact};
-use trestle_service::{clock::Ticks, name::AccountName};
+use trestle_model::name::AccountName;
+use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 use super::Containers;

@@ -2,11 +2,9 @@
 
 use bytes::Bytes;
 use trestle_kv::{Entry, ScanLimit, Span, after_key};
-use trestle_service::{
-    fault::{Fault, Reason},
-    name::AccountName,
-    page,
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::name::AccountName;
+use trestle_model::page;
 
 use super::Containers;
 use crate::{error::BlobError, keys, record::ContainerRecord, stored::Stored as _};

@@ -1,7 +1,7 @@
 //! Deleted containers that can be restored.
 
 use std::time::Duration;
-use trestle_service::read_grace::READ_GRACE;
+use trestle_model::read_grace::READ_GRACE;
 
 use super::*;
 use crate::{

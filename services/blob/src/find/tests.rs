@@ -1,5 +1,5 @@
 use std::collections::BTreeSet;
-use trestle_service::read_grace::READ_GRACE;
+use trestle_model::read_grace::READ_GRACE;
 
 use proptest::prelude::*;
 use trestle_kv::{ChangeSpec, Writes, transact};

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use trestle_kv::{Span, order};
-use trestle_service::name::AccountName;
+use trestle_model::name::AccountName;
 
 use super::{CONTAINER, PROTECTION, REST_SETTINGS, SERVICE_PROPERTIES, SOFT_DELETED_CONTAINER};
 use crate::{error::BlobError, names::ContainerName, record::ContainerId};

@@ -1,7 +1,7 @@
 //! Copying the pages of a page blob to another one, which does not exist yet.
 
 use trestle_kv::{ChangeSpec, Writes, transact, turns::Pace};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::{
     chunk::{CHUNK_BYTES, PageChunk},

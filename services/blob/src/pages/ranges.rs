@@ -6,7 +6,7 @@ mod tests;
 use std::{ops::Range, sync::Arc};
 
 use trestle_kv::{Snapshot, turns::Pace};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 use super::{

@@ -5,7 +5,7 @@ use std::ops::Range;
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, stream};
 use trestle_kv::{ScanLimit, Snapshot, Span, after_key, turns::Pace};
-use trestle_service::limits::READ_MESSAGE_BYTES_MAX;
+use trestle_model::limits::READ_MESSAGE_BYTES_MAX;
 
 use super::{
     chunk::{CHUNK_BYTES, PageChunk},

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
-use trestle_service::fault::{Fault, Reason};
-use trestle_service::read_grace::READ_GRACE;
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::read_grace::READ_GRACE;
 
 use super::*;
 use crate::{
@@ -105,7 +105,7 @@ async fn a_shorter_blob_has_lost_its_pages_when_it_grows() {
 #[tokio::test]
 async fn the_largest_blob_costs_as_much_as_its_data() {
     let fixture = BlobFixture::new();
-    let size = trestle_service::limits::PAGE_BLOB_BYTES_MAX;
+    let size = trestle_model::limits::PAGE_BLOB_BYTES_MAX;
     let key = created(&fixture, size).await;
     fixture.write_pages(&key, size - 512, sample(512)).await.expect("written");
     fixture.write_pages(&key, 1 << 40, sample(512)).await.expect("written");

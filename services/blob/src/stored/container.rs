@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use prost::Message;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::{
     LeaseForm, MetadataForm, Stored, deletion_of, lease_form, lease_of, metadata_form, metadata_of,

@@ -1,7 +1,7 @@
 //! The form of access tiers on disk.
 
 use prost::Message;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use crate::tier::{AssignedTier, Tier};
 

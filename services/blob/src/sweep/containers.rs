@@ -67,7 +67,7 @@ impl BlobSweeper {
         let (mut more, now) = (false, self.blobs.engine.now());
         for entry in self.deleted().await? {
             let at = keys::decode_number(&entry.value, "time of a deleted container")?;
-            let at = trestle_service::clock::Ticks::new(at);
+            let at = trestle_model::time::Ticks::new(at);
             let at = at.ok_or_else(|| BlobError::corrupt("time of a deleted container"))?;
             if now.since(at) < CONTAINER_GRACE {
                 continue;

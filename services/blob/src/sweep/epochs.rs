@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use bytes::Bytes;
 use trestle_kv::{ChangeSpec, Scan, ScanLimit, Snapshot, Span, Writes, after_key, transact};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::{BlobSweeper, ROWS, STEP, reclaim::Reclaimable};
 use crate::{

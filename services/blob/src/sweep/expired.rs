@@ -1,7 +1,7 @@
 //! Deleted states whose time to be restored has ended.
 
 use trestle_kv::{ChangeSpec, Entry, Writes, transact};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::BlobSweeper;
 use crate::{

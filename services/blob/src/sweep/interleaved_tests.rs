@@ -2,7 +2,7 @@
 
 use std::{pin::pin, time::Duration};
 
-use trestle_service::read_grace::READ_GRACE;
+use trestle_model::read_grace::READ_GRACE;
 
 use super::*;
 use crate::{

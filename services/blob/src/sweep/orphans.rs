@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use futures::TryStreamExt as _;
 use trestle_kv::{ChangeSpec, Lock, Writes, transact};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::{BlobSweeper, ORPHAN_GRACE, STEP};
 use crate::{error::BlobError, ids, keys, record::ContentId};

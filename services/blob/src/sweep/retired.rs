@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use trestle_kv::{ChangeSpec, Entry, Writes, transact};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::{BlobSweeper, reclaim::DueRow};
 use crate::{
@@ -25,7 +25,7 @@ impl BlobSweeper {
             return Ok(false);
         }
         let now = engine.now();
-        let grace = self.grace.at(now, engine.status().is_space_short);
+        let grace = self.grace.at(now, engine.status().is_space_short());
         let (mut more, mut failed) = (!part.next.is_empty(), None);
         for entry in &part.entries {
             if now.since(keys::time_of(&entry.key)?) < grace {

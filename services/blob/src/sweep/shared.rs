@@ -10,7 +10,7 @@ mod tests;
 use std::{collections::HashMap, time::Duration};
 
 use trestle_kv::{Entry, ScanLimit, Snapshot, Span, after_key};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::{
     BlobSweeper, STEP,

@@ -1,7 +1,7 @@
 //! Staged blocks that were not committed in time.
 
 use trestle_kv::{ChangeSpec, Entry, Writes, transact};
-use trestle_service::limits::STAGED_BLOCKS_KEPT;
+use trestle_model::limits::STAGED_BLOCKS_KEPT;
 
 use super::BlobSweeper;
 use crate::{

@@ -1,8 +1,8 @@
 use std::time::Duration;
-use trestle_service::read_grace::READ_GRACE;
+use trestle_model::read_grace::READ_GRACE;
 
 use trestle_kv::{ChangeSpec, CommitError, Reads, Version, Writes, transact};
-use trestle_service::limits::STAGED_BLOCKS_KEPT;
+use trestle_model::limits::STAGED_BLOCKS_KEPT;
 
 use super::*;
 use crate::{

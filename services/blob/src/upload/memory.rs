@@ -7,7 +7,7 @@ mod tests;
 use std::{sync::Arc, time::Duration};
 
 use tokio::sync::Notify;
-use trestle_service::layer::shares::{Holder, Share, SharePool};
+use trestle_rpc::layer::shares::{Holder, Share, SharePool};
 
 use crate::error::BlobError;
 

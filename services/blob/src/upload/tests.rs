@@ -1,9 +1,10 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use trestle_kv::{
-    Change, Engine, EngineError, EngineStatus, Limits, Snapshot, Span, Ticks, Version,
+    Change, DiskStatus, Engine, EngineError, EngineStatus, Limits, Snapshot, Span, Version,
 };
-use trestle_service::fault::{Fault, Reason};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::time::Ticks;
 
 use super::*;
 use trestle_objects::faulty::{FaultyObjects, ObjectFault};
@@ -82,9 +83,12 @@ impl Engine for ShortOfSpace {
 
     fn status(&self) -> EngineStatus {
         EngineStatus {
-            free_bytes: Some(500),
-            reserve_bytes: Some(1000),
-            is_space_short: true,
+            disk: Some(DiskStatus {
+                storage_bytes: 0,
+                free_bytes: 500,
+                reserve_bytes: 1000,
+                is_space_short: true,
+            }),
             is_read_only: false,
             ..self.0.status()
         }

@@ -15,11 +15,11 @@ use bytes::Bytes;
 use clap::ValueEnum;
 use prost::Message as _;
 use serde::Serialize;
+use trestle_model::json_error::json_problem;
 use trestle_proto::{
     log::v1::Record,
     opentelemetry::proto::common::v1::{AnyValue, InstrumentationScope},
 };
-use trestle_service::json_error::json_problem;
 
 pub(super) use fields::FieldNames;
 pub(super) use text::{TimestampPattern, timestamp_pattern};

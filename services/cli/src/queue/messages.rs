@@ -93,7 +93,7 @@ pub(super) async fn send_batch(
     let outcomes = send_messages(&context.session, request).await?;
     let sent = outcomes.into_iter().map(|outcome| match outcome {
         Outcome::Sent(sent) => Ok(sent),
-        Outcome::Error(error) => Err(status_of(&error).into()),
+        Outcome::Error(error) => Err(status_of(&error.into()).into()),
     });
     sent.collect()
 }
@@ -164,7 +164,7 @@ async fn delete_receipts(
     let request = DeleteMessagesRequest { queue, receipts };
     let results = context.session.queues().delete_messages(request).await?.into_inner().results;
     match results.into_iter().find_map(|result| result.error) {
-        Some(error) => Err(status_of(&error).into()),
+        Some(error) => Err(status_of(&error.into()).into()),
         None => Ok(()),
     }
 }

@@ -12,11 +12,9 @@ use trestle_identity::{
     sas::{Explanation, NamedResource, Outcome, Time, explain},
     spec::{BLOB, QUEUE},
 };
-use trestle_service::{
-    clock::{Clock as _, SystemClock},
-    fault::reason_name,
-    peer::{Peer, PeerTls},
-};
+use trestle_model::fault::reason_name;
+use trestle_model::time::{Clock as _, SystemClock};
+use trestle_rpc::peer::{Peer, PeerTls};
 
 use super::{token_of, usage};
 

@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 use prost_types::Timestamp;
 use serde_json::json;
 use trestle_command::{errors::CliError, output::Context};
+use trestle_model::time::{Clock as _, SystemClock};
 use trestle_proto::{
     blob::v1::{
         GetContainerAccessPoliciesRequest, PublicAccess, SetContainerAccessPoliciesRequest,
@@ -12,7 +13,6 @@ use trestle_proto::{
     service::v1::AccessPolicy,
     table::v1::{GetTableAccessPoliciesRequest, SetTableAccessPoliciesRequest},
 };
-use trestle_service::clock::{Clock as _, SystemClock};
 
 use crate::{datetime, sas};
 

@@ -7,11 +7,9 @@ use prost_types::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use trestle_command::{errors::CliError, files, output::Context};
+use trestle_model::json_error::json_problem;
 use trestle_proto::{queue::v1 as queue, service::v1 as service, table::v1 as table};
-use trestle_service::{
-    json_error::json_problem,
-    service_properties::{DAY_SECONDS, RETENTION_DAYS_MAX},
-};
+use trestle_rpc::service_properties::{DAY_SECONDS, RETENTION_DAYS_MAX};
 
 use super::DataService;
 

@@ -6,15 +6,13 @@ use http_body_util::{BodyExt as _, Full};
 use prost::Message;
 use tonic::{Status, body::Body};
 use tower::service_fn;
+use trestle_model::name::{ACCOUNT_HEADER, AccountName};
 use trestle_proto::{
     service::v1::{Cors, CorsRule, ServiceProperties},
     table::v1::GetServicePropertiesResponse,
 };
-use trestle_service::{
-    cors::Lookup,
-    name::{ACCOUNT_HEADER, AccountName},
-    upstream::Upstream,
-};
+use trestle_rpc::cors::Lookup;
+use trestle_rpc::upstream::Upstream;
 
 use super::{service_cors::ERROR_CODE, *};
 use crate::web::tests::stack;

@@ -6,7 +6,7 @@ use prost::Message as _;
 use serde_json::{Map, json};
 use tonic::body::Body;
 use trestle_proto::opentelemetry::proto::collector::logs::v1::ExportLogsServiceResponse;
-use trestle_service::layer::Response;
+use trestle_rpc::layer::Response;
 
 use crate::web::plain;
 

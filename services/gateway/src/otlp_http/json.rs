@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, OnceLock},
     task::{Context, Poll},
 };
+use trestle_rpc::status::{DOMAIN, IntoStatus as _};
 
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -13,17 +14,12 @@ use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use tonic::{Status, body::Body};
 use tower::Service;
-use trestle_service::{
-    fault::{Fault, Reason, message_too_large},
-    json_error::json_problem,
-    layer::{
-        Request, Response, ResponseFuture,
-        compression::MessageCompression,
-        error_response,
-        middleware::{Middleware, MiddlewareLayer},
-    },
-    otlp_json::{OtlpJsonError, OtlpRequest, to_protobuf},
-};
+use trestle_model::fault::{Fault, Reason, message_too_large};
+use trestle_model::json_error::json_problem;
+use trestle_rpc::layer::compression::MessageCompression;
+use trestle_rpc::layer::middleware::{Middleware, MiddlewareLayer};
+use trestle_rpc::layer::{Request, Response, ResponseFuture, error_response};
+use trestle_rpc::otlp_json::{OtlpJsonError, OtlpRequest, to_protobuf};
 
 use super::{PREFIX_BYTES, prefix};
 
@@ -77,7 +73,7 @@ enum BodyError {
 impl BodyError {
     fn status(&self) -> Status {
         match self {
-            Self::Translation(fault) => Status::from(fault.clone()),
+            Self::Translation(fault) => fault.clone().into_status(DOMAIN),
             Self::Read(status) => status.clone(),
         }
     }

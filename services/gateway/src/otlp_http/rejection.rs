@@ -2,10 +2,9 @@
 
 use http::{HeaderMap, StatusCode};
 use tonic::Code;
-use trestle_service::{
-    fault::{Fault, Reason},
-    layer::{Response, short_circuit::with_outcome},
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_rpc::layer::Response;
+use trestle_rpc::layer::short_circuit::with_outcome;
 
 use super::body_type::BodyType;
 use crate::web::with_allowed;

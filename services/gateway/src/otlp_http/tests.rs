@@ -8,16 +8,12 @@ use flate2::{Compression, write::GzEncoder};
 use http_body_util::Full;
 use tonic_types::ErrorDetails;
 use tower::{Layer as _, service_fn};
+use trestle_model::limits::MESSAGE_BYTES_MAX;
 use trestle_proto::opentelemetry::proto::collector::logs::v1::{
     ExportLogsPartialSuccess, ExportLogsServiceResponse,
 };
-use trestle_service::{
-    layer::{
-        body_bytes::{BodyBounds, BodyBytesLayer, Unframed},
-        methods::Methods,
-    },
-    limits::MESSAGE_BYTES_MAX,
-};
+use trestle_rpc::layer::body_bytes::{BodyBounds, BodyBytesLayer, Unframed};
+use trestle_rpc::layer::methods::Methods;
 
 use super::{
     body_type::{JSON, PROTOBUF},
@@ -51,7 +47,7 @@ fn answering(answer: fn() -> Response) -> (CallService, SeenCalls) {
     let service = service_fn(move |request: Request| {
         let kept = Arc::clone(&kept);
         let path = request.uri().path().to_owned();
-        let answered: trestle_service::layer::ResponseFuture = Box::pin(async move {
+        let answered: trestle_rpc::layer::ResponseFuture = Box::pin(async move {
             let Ok(body) = request.into_body().collect().await else {
                 return Ok(Status::unknown("broken stream").into_http());
             };
@@ -257,7 +253,7 @@ async fn a_body_of_unknown_length_is_not_read_before_its_caller_is_known() {
             false => Response::new(Body::empty()),
         }))
     });
-    let denied = service_fn(move |request| -> trestle_service::layer::ResponseFuture {
+    let denied = service_fn(move |request| -> trestle_rpc::layer::ResponseFuture {
         Box::pin(tower::ServiceExt::oneshot(denied, request))
     });
 

@@ -5,6 +5,7 @@ use std::{
     convert::Infallible,
     sync::{Arc, OnceLock},
 };
+use trestle_rpc::status::{DOMAIN, IntoStatus as _};
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -12,15 +13,10 @@ use http_body::Frame;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited, StreamBody};
 use tonic::{Status, body::Body};
 use tower::Service;
-use trestle_service::{
-    fault::{Fault, message_too_large},
-    layer::{
-        Request, Response, ResponseFuture,
-        body_bytes::Unframed,
-        error_response,
-        middleware::{Middleware, MiddlewareLayer},
-    },
-};
+use trestle_model::fault::{Fault, message_too_large};
+use trestle_rpc::layer::body_bytes::Unframed;
+use trestle_rpc::layer::middleware::{Middleware, MiddlewareLayer};
+use trestle_rpc::layer::{Request, Response, ResponseFuture, error_response};
 
 use super::{incomplete, prefix};
 
@@ -65,7 +61,7 @@ fn framed(body: Body, bytes_max: usize, is_compressed: bool, failed: Arc<OnceLoc
         });
         match message {
             Ok(parts) => Ok(stream::iter(parts.map(|part| Ok::<_, Status>(Frame::data(part))))),
-            Err(fault) => Err(Status::from(failed.get_or_init(|| fault).clone())),
+            Err(fault) => Err(failed.get_or_init(|| fault).clone().into_status(DOMAIN)),
         }
     };
     Body::new(StreamBody::new(stream::once(read).try_flatten().boxed()))

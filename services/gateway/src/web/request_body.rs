@@ -5,11 +5,12 @@ use std::{
     sync::{Arc, OnceLock},
     task::{Context, Poll, ready},
 };
+use trestle_rpc::status::{DOMAIN, IntoStatus as _};
 
 use bytes::Bytes;
 use http_body::Frame;
 use tonic::{Status, body::Body};
-use trestle_service::fault::{Fault, Reason};
+use trestle_model::fault::{Fault, Reason};
 
 /// The body of a request after its translation.
 pub(super) struct TranslatedRequest {
@@ -39,6 +40,6 @@ impl TranslatedRequest {
     fn record(&self) -> Status {
         let rule = "must be whole frames of gRPC-Web, of grpc-web-text in base64 as one text";
         let fault = || Fault::violation(Reason::InvalidInput, "message", rule);
-        Status::from(self.failed.get_or_init(fault).clone())
+        self.failed.get_or_init(fault).clone().into_status(DOMAIN)
     }
 }

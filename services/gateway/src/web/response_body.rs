@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::Frame;
 use tonic::{Status, body::Body};
-use trestle_service::layer::Response;
+use trestle_rpc::layer::Response;
 
 /// Prefix of the headers that belong into the trailers.
 const STATUS_PREFIX: &str = "grpc-";

@@ -14,11 +14,10 @@ use opentelemetry::metrics::{MeterProvider as _, noop::NoopMeterProvider};
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 use tower::service_fn;
-use trestle_service::{
-    access::AccessLog,
-    layer::{methods::Methods, trace::CallTelemetry},
-    propagation::Traces,
-};
+use trestle_rpc::access::AccessLog;
+use trestle_rpc::layer::methods::Methods;
+use trestle_rpc::layer::trace::CallTelemetry;
+use trestle_rpc::propagation::Traces;
 
 use super::{response_body::with_status_in_body, *};
 use crate::{CallLimits, IngressStack};

@@ -4,16 +4,14 @@ use std::{
     convert::Infallible,
     sync::{Arc, OnceLock},
 };
+use trestle_rpc::status::IntoStatus as _;
 
 use tonic::body::Body;
 use tower::Service;
-use trestle_service::{
-    fault::{Fault, domain_of},
-    layer::{
-        Request, Response, ResponseFuture,
-        middleware::{Middleware, MiddlewareLayer},
-    },
-};
+use trestle_model::fault::Fault;
+use trestle_rpc::layer::middleware::{Middleware, MiddlewareLayer};
+use trestle_rpc::layer::{Request, Response, ResponseFuture};
+use trestle_rpc::status::domain_of;
 
 use super::{request_body::TranslatedRequest, response_body::with_status_in_body};
 

@@ -6,8 +6,8 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use http::{Method, StatusCode};
 use serde::Deserialize;
 use trestle_command::errors::CliError;
+use trestle_model::time::Ticks;
 use trestle_proto::queue::v1::outgoing_message::Body;
-use trestle_service::clock::Ticks;
 
 use super::{
     http::{AzureAnswer, AzureRequest, Http, HttpError, Service, encoded, header},

@@ -6,11 +6,9 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use trestle_command::entity_json;
+use trestle_model::edm::{self, EdmType, datetime};
+use trestle_model::time::Ticks;
 use trestle_proto::table::v1::{Entity, value::Kind};
-use trestle_service::{
-    clock::Ticks,
-    edm::{self, EdmType, datetime},
-};
 
 use crate::plan::PolicyDocument;
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use trestle_command::{errors::CliError, files};
-use trestle_service::json_error::json_problem;
+use trestle_model::json_error::json_problem;
 
 use super::regular_file;
 

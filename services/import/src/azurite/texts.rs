@@ -6,8 +6,8 @@ use std::{
     path::Path,
 };
 
+use trestle_model::limits::MESSAGE_BODY_BYTES_MAX;
 use trestle_proto::queue::v1::outgoing_message::Body;
-use trestle_service::limits::MESSAGE_BODY_BYTES_MAX;
 
 use super::{documents::TextLocation, regular_file};
 

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::Value;
 use trestle_command::{errors::CliError, files};
-use trestle_service::edm::datetime;
+use trestle_model::edm::datetime;
 
 use super::{
     blob_documents::ContainerDocument,

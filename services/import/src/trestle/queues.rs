@@ -6,11 +6,11 @@ use std::{
 };
 
 use trestle_command::{errors::CliError, selection::Renamed};
+use trestle_model::time::Ticks;
 use trestle_proto::queue::v1::{
     GetQueueAccessPoliciesRequest, GetQueueRequest, ListQueuesRequest, Message,
     PeekMessagesRequest, Queue, message, outgoing_message::Body,
 };
-use trestle_service::clock::Ticks;
 
 use super::TrestleSource;
 use crate::{

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use trestle_model::fault::{Fault, Reason, Violations};
 use trestle_proto::log::v1 as proto;
-use trestle_service::fault::{Fault, Reason, Violations};
 
 use super::{LogApi, parse};
 use crate::{

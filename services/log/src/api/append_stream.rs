@@ -1,18 +1,17 @@
 //! Appends on a stream: in order, each acknowledged, several in flight.
 
 use std::{future::Future, task::Poll};
+use trestle_rpc::status::IntoStatus as _;
 
 use futures::{Stream, StreamExt as _, TryStreamExt as _, future::Either, stream};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::limits::STREAM_IDLE_MAX;
 use trestle_proto::log::v1::{
     self as proto, AppendRecordsRequest, append_stream_response::Outcome,
 };
-use trestle_service::{
-    fault::{Fault, Reason},
-    limits::STREAM_IDLE_MAX,
-    response_stream::{self, ResponseSender, ResponseStream},
-};
+use trestle_rpc::response_stream::{self, ResponseSender, ResponseStream};
 
 use super::{LogApi, failed};
 use crate::{LOG_SERVICE, authorize::LogAccess, error::LogError};

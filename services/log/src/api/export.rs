@@ -6,10 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tonic::{Request, metadata::MetadataMap};
 use trestle_identity::caller::Caller;
-use trestle_service::{
-    fault::{Fault, Reason, Violations},
-    layer::shares::{Holder, Share},
-};
+use trestle_model::fault::{Fault, Reason, Violations};
+use trestle_rpc::layer::shares::{Holder, Share};
 
 use super::LogApi;
 use crate::{

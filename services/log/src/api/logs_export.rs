@@ -1,6 +1,7 @@
 //! Log records of OpenTelemetry.
 
 use tonic::{Request, Response, Status};
+use trestle_model::fault::Fault;
 use trestle_proto::{
     log::v1::wire::ExportLogsServiceRequest,
     opentelemetry::proto::{
@@ -10,7 +11,7 @@ use trestle_proto::{
         logs::v1::ResourceLogs,
     },
 };
-use trestle_service::fault::Fault;
+use trestle_rpc::status::IntoStatus as _;
 
 use super::{LogApi, export::EnteredExport};
 use crate::{OTLP_LOGS_SERVICE, batch::Rejected};

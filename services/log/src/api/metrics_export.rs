@@ -1,6 +1,7 @@
 //! Metrics of OpenTelemetry.
 
 use tonic::{Request, Response, Status};
+use trestle_model::fault::Fault;
 use trestle_proto::{
     log::v1::wire::ExportMetricsServiceRequest,
     opentelemetry::proto::{
@@ -11,7 +12,7 @@ use trestle_proto::{
         metrics::v1::ResourceMetrics,
     },
 };
-use trestle_service::fault::Fault;
+use trestle_rpc::status::IntoStatus as _;
 
 use super::{LogApi, export::EnteredExport};
 use crate::{OTLP_METRICS_SERVICE, batch::Rejected};

@@ -16,14 +16,15 @@ mod tests;
 mod trace_export;
 
 use std::sync::Arc;
+use trestle_rpc::status::IntoStatus as _;
 
 use opentelemetry::metrics::Meter;
 use tonic::{Request, Response, Status, Streaming};
 use trestle_identity::caller::Caller;
+use trestle_model::fault::Fault;
 use trestle_proto::log::v1::{self as proto, log_service_server::LogService};
-use trestle_service::{
-    call_statistics::StatisticsRecorder, fault::Fault, response_stream::ResponseStream,
-};
+use trestle_rpc::call_statistics::StatisticsRecorder;
+use trestle_rpc::response_stream::ResponseStream;
 
 use crate::{
     LOG_SERVICE,

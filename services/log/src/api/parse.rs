@@ -6,11 +6,9 @@ mod tests;
 
 use std::time::Duration;
 
+use trestle_model::duration::{exact, not_negative};
+use trestle_model::fault::{Fault, Reason, Violations, quoted};
 use trestle_proto::log::v1 as proto;
-use trestle_service::{
-    duration::{exact, not_negative},
-    fault::{Fault, Reason, Violations, quoted},
-};
 
 pub(super) use self::settings::{settings, settings_change};
 use crate::{names::StreamName, streams::ListStreams};

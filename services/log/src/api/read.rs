@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
+use trestle_model::fault::{Fault, Reason, Violations, quoted};
+use trestle_model::page;
 use trestle_proto::log::v1 as proto;
-use trestle_service::{
-    call_statistics::StatisticsRecorder,
-    fault::{Fault, Reason, Violations, quoted},
-    page,
-    response_stream::{self, ResponseStream},
-};
+use trestle_rpc::call_statistics::StatisticsRecorder;
+use trestle_rpc::response_stream::{self, ResponseStream};
 
 use super::{LogApi, failed, parse};
 use crate::{

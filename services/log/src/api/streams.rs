@@ -1,7 +1,7 @@
 //! The calls on streams.
 
+use trestle_model::fault::{Fault, Violations};
 use trestle_proto::log::v1 as proto;
-use trestle_service::fault::{Fault, Violations};
 
 use super::{LogApi, parse, render};
 use crate::{authorize::LogAccess, error::LogError, stream::SegmentId, undelete::UndeleteOutcome};

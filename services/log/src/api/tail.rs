@@ -1,11 +1,9 @@
 //! Following a stream, as a stream of responses.
 
 use tokio_util::sync::CancellationToken;
+use trestle_model::fault::{Fault, Reason, Violations};
 use trestle_proto::log::v1::{self as proto, tail_records_request::Start};
-use trestle_service::{
-    fault::{Fault, Reason, Violations},
-    response_stream::{self, ResponseStream},
-};
+use trestle_rpc::response_stream::{self, ResponseStream};
 
 use super::{LogApi, failed, parse, read};
 use crate::{authorize::LogAccess, error::LogError, segment::SealedRow, tail::FollowFrom};

@@ -1,6 +1,7 @@
 //! Traces of OpenTelemetry.
 
 use tonic::{Request, Response, Status};
+use trestle_model::fault::Fault;
 use trestle_proto::{
     log::v1::wire::ExportTraceServiceRequest,
     opentelemetry::proto::{
@@ -11,7 +12,7 @@ use trestle_proto::{
         trace::v1::ResourceSpans,
     },
 };
-use trestle_service::fault::Fault;
+use trestle_rpc::status::IntoStatus as _;
 
 use super::{LogApi, export::EnteredExport};
 use crate::{OTLP_TRACE_SERVICE, batch::Rejected};

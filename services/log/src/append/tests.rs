@@ -3,10 +3,8 @@ mod requests;
 use std::pin::pin;
 
 use trestle_kv::stepped::SteppedEngine;
-use trestle_service::{
-    fault::{Fault, Reason},
-    layer::shares::SharePool,
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_rpc::layer::shares::SharePool;
 
 use super::*;
 use crate::fixture::{LogFixture, SECOND, record, texts};

@@ -3,7 +3,7 @@ use trestle_identity::{
     caller::{AccountGrant, Letters, PolicyRef, ResourceGrant},
     spec::QUEUE,
 };
-use trestle_service::fault::Reason;
+use trestle_model::fault::Reason;
 
 use super::*;
 

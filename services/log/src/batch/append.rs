@@ -1,7 +1,7 @@
 //! Batches of the calls of Trestle: all records of a request, or none.
 
+use trestle_model::fault::Reason;
 use trestle_proto::log::v1::AppendRecordsRequest;
-use trestle_service::fault::Reason;
 
 use super::{
     EncodedBatch, RecordError, RecordTimes,

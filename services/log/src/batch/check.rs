@@ -1,6 +1,6 @@
 //! Validates encoded records in place: one walk over the bytes, without allocation.
 
-use trestle_service::fault::Reason;
+use trestle_model::fault::Reason;
 
 use super::rules::{
     ATTRIBUTE_KEY_BYTES_MAX, ATTRIBUTES_MAX, ORIGIN_BYTES_MAX, RECORD_BYTES_MAX, RecordError,
@@ -170,7 +170,7 @@ impl<'a> RecordChecker<'a> {
             None => Ok(()),
             Some(key) => {
                 let key = String::from_utf8_lossy(key);
-                let key = trestle_service::fault::quoted(&key);
+                let key = trestle_model::fault::quoted(&key);
                 Err(RecordError::invalid("", format!("has a key twice: key=`{key}`")))
             }
         }

@@ -3,10 +3,8 @@
 
 use std::sync::Arc;
 
-use trestle_service::{
-    fault::Fault,
-    layer::shares::{Holder, Share, SharePool},
-};
+use trestle_model::fault::Fault;
+use trestle_rpc::layer::shares::{Holder, Share, SharePool};
 
 /// Bytes that are charged at once: few operations of the pool for a batch.
 const STEP_BYTES: usize = 256 * 1024;

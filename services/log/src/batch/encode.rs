@@ -4,10 +4,8 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use trestle_kv::limits::VALUE_BYTES_MAX;
-use trestle_service::{
-    fault::{Fault, Reason},
-    layer::shares::Share,
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_rpc::layer::shares::Share;
 
 use super::{
     FORMAT, RecordError, derived::DerivedBytes, repair::AdmittedRecord, rules::DAYS_MAX, stored,

@@ -7,7 +7,8 @@
 use std::{collections::BTreeMap, fmt};
 
 use bytes::Bytes;
-use trestle_service::{fault::Fault, layer::shares::Share};
+use trestle_model::fault::Fault;
+use trestle_rpc::layer::shares::Share;
 
 use super::{
     BatchRoom, EncodedBatch, RecordError, RecordTimes, Rejected,

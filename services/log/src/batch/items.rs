@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use prost::{Message, Name};
+use trestle_model::fault::Reason;
 use trestle_proto::{
     PARTS_MAX, are_too_many,
     opentelemetry::proto::common::v1::{AnyValue, KeyValue, any_value::Value},
 };
-use trestle_service::fault::Reason;
 
 use super::{
     RecordError, RecordTimes,

@@ -5,8 +5,8 @@ mod points;
 #[cfg(test)]
 mod tests;
 
+use trestle_model::fault::quoted;
 use trestle_proto::opentelemetry::proto::metrics::v1::{Metric, ResourceMetrics, metric::Data};
-use trestle_service::fault::quoted;
 
 use self::{
     point_records::{PointRecords, PointSize},

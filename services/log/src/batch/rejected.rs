@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use trestle_service::fault::{Reason, reason_name};
+use trestle_model::fault::{Reason, reason_name};
 
 use super::RecordError;
 

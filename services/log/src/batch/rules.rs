@@ -1,6 +1,6 @@
 //! The rules on a record, and the error of one that breaks them.
 
-use trestle_service::fault::{Fault, Reason};
+use trestle_model::fault::{Fault, Reason};
 
 use crate::wire::MalformedMessage;
 

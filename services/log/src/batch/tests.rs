@@ -8,6 +8,7 @@ mod spans;
 use bytes::Bytes;
 use proptest::prelude::*;
 use prost::Message as _;
+use trestle_model::fault::{Fault, Reason};
 use trestle_proto::{
     log::v1::{AppendRecordsRequest, Record},
     opentelemetry::proto::{
@@ -17,7 +18,6 @@ use trestle_proto::{
         trace::v1::ResourceSpans,
     },
 };
-use trestle_service::fault::{Fault, Reason};
 
 use super::{check::RecordChecker, *};
 use crate::{

@@ -1,7 +1,7 @@
 //! What filters of records can read and call.
 
 use trestle_filter::{Dialect, Expr, FilterPath, Function, Literal, Operator};
-use trestle_service::fault::quoted;
+use trestle_model::fault::quoted;
 
 use super::{
     condition::{LogCondition, property_at, property_names},

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, ops::Range};
 
 use trestle_filter::{Expr, Literal, Operator};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::condition::LogCondition;
 use crate::row::{Property, RequiredEquality, ValueRef};

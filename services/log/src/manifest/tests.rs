@@ -1,4 +1,4 @@
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::*;
 

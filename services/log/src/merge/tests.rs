@@ -1,4 +1,4 @@
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::*;
 use crate::{
@@ -82,7 +82,7 @@ async fn merged_segments_have_the_same_records_and_replace_their_inputs_at_once(
     }
     assert_eq!(count, 450);
     assert_eq!(fixture.objects().await.len(), 10);
-    fixture.advance(trestle_service::read_grace::READ_GRACE + std::time::Duration::from_secs(1));
+    fixture.advance(trestle_model::read_grace::READ_GRACE + std::time::Duration::from_secs(1));
     fixture.sweep().await;
     assert_eq!(fixture.objects().await.len(), 1);
     assert_eq!(fixture.read_all(&stream).await.unwrap(), before);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use trestle_proto::log::v1::LogReadCost;
-use trestle_service::layer::shares::Holder;
+use trestle_rpc::layer::shares::Holder;
 
 use super::{
     CapturedRead, OpenSegment, ReadPlan, RowPosition,

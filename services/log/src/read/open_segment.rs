@@ -3,8 +3,10 @@
 use std::{mem, sync::Arc};
 
 use tokio_util::task::AbortOnDropHandle;
+use trestle_model::fault::Fault;
 use trestle_proto::log::v1::LogReadCost;
-use trestle_service::{fault::Fault, layer::shares::Share, propagation};
+use trestle_rpc::layer::shares::Share;
+use trestle_rpc::propagation;
 
 use crate::{
     error::LogError,

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use tokio_util::task::AbortOnDropHandle;
-use trestle_service::propagation;
+use trestle_rpc::propagation;
 
 use super::{OpenSegment, ReadPlan, RowPosition};
 use crate::{error::LogError, logs::Logs, stream::SegmentRecord};

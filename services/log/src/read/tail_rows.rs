@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use trestle_kv::{ScanLimit, Snapshot, Span, after_key};
-use trestle_service::layer::shares::{Holder, Share};
+use trestle_rpc::layer::shares::{Holder, Share};
 
 use super::{
     ReadPlan, RowPosition,

@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use trestle_kv::{ChangeSpec, Lock, Writes, count, transact};
-use trestle_service::{name::AccountName, quota::StorageLimit};
+use trestle_model::name::AccountName;
+use trestle_rpc::quota::StorageLimit;
 
 use super::Streams;
 use crate::{

@@ -1,11 +1,9 @@
 //! Listing streams.
 
 use trestle_kv::{ScanLimit, Span, after_key};
-use trestle_service::{
-    fault::{Fault, Reason},
-    name::AccountName,
-    page,
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::name::AccountName;
+use trestle_model::page;
 
 use super::Streams;
 use crate::{

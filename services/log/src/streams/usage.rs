@@ -3,11 +3,9 @@
 use std::collections::HashMap;
 
 use trestle_kv::visit_rows;
-use trestle_service::{
-    fault::Fault,
-    name::AccountName,
-    quota::{MeasuredUsage, StorageLimit, StorageOwner},
-};
+use trestle_model::fault::Fault;
+use trestle_model::name::AccountName;
+use trestle_rpc::quota::{MeasuredUsage, StorageLimit, StorageOwner};
 
 use super::Streams;
 use crate::{

@@ -16,7 +16,7 @@ impl LogSweeper {
     /// that restores one at the same time does it before, or finds it retired: both decide on its row.
     pub(super) async fn retire_expired(&self, id: StreamId) -> Result<bool, LogError> {
         let engine = &self.logs.engine;
-        let expired = match engine.status().is_space_short {
+        let expired = match engine.status().is_space_short() {
             true => keys::rows(StreamRow::Expired, id),
             false => {
                 let before = engine.now().before(RESTORABLE).get();

@@ -1,7 +1,7 @@
 //! Objects that no segment has: those of removed segments, and those of writes that a crash or an error ended.
 
 use trestle_kv::{ChangeSpec, Entry, Span, Writes, transact};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::{ANNOUNCED_GRACE, LogSweeper, STEP};
 use crate::{
@@ -16,7 +16,7 @@ impl LogSweeper {
     /// Deletes the objects of segments that were removed, once reads of them have ended.
     pub(super) async fn delete_retired(&self, id: StreamId) -> Result<bool, LogError> {
         let engine = &self.logs.engine;
-        let (now, is_short) = (engine.now(), engine.status().is_space_short);
+        let (now, is_short) = (engine.now(), engine.status().is_space_short());
         let before = now.before(self.grace.at(now, is_short)).get();
         self.delete_objects(id, &keys::rows_before(StreamRow::Retired, id, before)).await
     }

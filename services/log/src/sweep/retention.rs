@@ -20,7 +20,7 @@ impl LogSweeper {
         let Some(retention) = stream.record.settings.retention else { return Ok(false) };
         let (id, clocks) = (stream.record.id, self.logs.clocks());
         let before = clocks.kept_from(retention);
-        let is_short = self.logs.engine.status().is_space_short;
+        let is_short = self.logs.engine.status().is_space_short();
         let expired = keys::rows_before(StreamRow::Segment, id, before);
         let scan = self.logs.engine.scan(&expired, STEP).await?;
         let removed = scan.entries.iter().map(|entry| SegmentRecord::decode(&entry.value));

@@ -15,13 +15,13 @@
     reason = "tests, which use a part of those of the engine"
 )]
 
-#[path = "../../../../shared/kv/tests/power/disk.rs"]
+#[path = "../../../../shared/kv-fjall/tests/power/disk.rs"]
 mod disk;
-#[path = "../../../../shared/kv/tests/power/loss.rs"]
+#[path = "../../../../shared/kv-fjall/tests/power/loss.rs"]
 mod loss;
-#[path = "../../../../shared/kv/tests/power/pages.rs"]
+#[path = "../../../../shared/kv-fjall/tests/power/pages.rs"]
 mod pages;
-#[path = "../../../../shared/kv/tests/power/trace.rs"]
+#[path = "../../../../shared/kv-fjall/tests/power/trace.rs"]
 mod trace;
 
 mod node;
@@ -49,7 +49,8 @@ const ROLE: &str = "LOG_POWER_ROLE";
 
 /// The library that records; none where there is no C compiler.
 fn recorder() -> Option<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/kv/tests/power/record.c");
+    let source =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/kv-fjall/tests/power/record.c");
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
     // Another run may be using the old one: replace it as a whole.
     let draft = directory.join(format!("log-power-{}.so", std::process::id()));

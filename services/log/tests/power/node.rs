@@ -4,8 +4,9 @@ use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
 
 use prost::Message as _;
 use tonic::Code;
-use trestle_kv::{Clock, FjallEngine, FjallOptions, ManualClock, Ticks};
+use trestle_kv_fjall::{FjallEngine, FjallOptions};
 use trestle_log::{KEYSPACES, LogApi, LogDeps, LogRole};
+use trestle_model::time::{Clock, ManualClock, Ticks};
 use trestle_objects::ObjectArea;
 use trestle_proto::{
     log::v1::{
@@ -56,8 +57,8 @@ impl Node {
             area: area.map_err(|error| error.to_string())?,
             random: || 7,
             meter: opentelemetry::global::meter("log"),
-            export_bytes_max: trestle_service::limits::MESSAGE_BYTES_MAX,
-            storage: trestle_service::quota::StorageQuotas::default(),
+            export_bytes_max: trestle_model::limits::MESSAGE_BYTES_MAX,
+            storage: trestle_rpc::quota::StorageQuotas::default(),
         });
         let client = LogServiceClient::new(role.server());
         Ok(Self { role, client, clock, next: 0 })

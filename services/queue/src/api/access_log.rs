@@ -1,7 +1,7 @@
 //! What the access log records from requests and responses: the names in requests, and the statistics of both.
 
 use trestle_proto::queue::v1::{self as proto, message::Body};
-use trestle_service::call_statistics::{CallStatistics, StatisticsRecorder};
+use trestle_rpc::call_statistics::{CallStatistics, StatisticsRecorder};
 
 /// A request that contains names. They are recorded before they are checked, so that the log also has the names of a
 /// rejected call.

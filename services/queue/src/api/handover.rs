@@ -9,11 +9,9 @@ use std::{
 };
 
 use tower::Service;
-use trestle_service::layer::{
-    Request, Response, ResponseFuture,
-    body_wrapper::{BodyPart, BodyWrapper, Next, wrap_body},
-    middleware::Middleware,
-};
+use trestle_rpc::layer::body_wrapper::{BodyPart, BodyWrapper, Next, wrap_body};
+use trestle_rpc::layer::middleware::Middleware;
+use trestle_rpc::layer::{Request, Response, ResponseFuture};
 
 use crate::release::DeliveryHandover;
 

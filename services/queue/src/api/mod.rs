@@ -9,19 +9,20 @@ mod settings;
 mod stream;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
+use trestle_proto::google::rpc::Status as ItemStatus;
+use trestle_rpc::status::IntoStatus as _;
 
 use futures::Stream;
 use tonic::{Request, Response, Status, Streaming};
 use trestle_identity::{access_policy::recheck::PolicyRechecks, caller::Caller};
 use trestle_kv::Engine;
+use trestle_model::fault::Fault;
+use trestle_model::name::AccountName;
+use trestle_model::time::Ticks;
 use trestle_proto::queue::v1::{self as proto, queue_service_server::QueueService};
-use trestle_service::{
-    call_statistics::StatisticsRecorder,
-    clock::Ticks,
-    fault::Fault,
-    layer::{admission::check_wait, deadline::CallDeadline},
-    name::AccountName,
-};
+use trestle_rpc::call_statistics::StatisticsRecorder;
+use trestle_rpc::layer::admission::check_wait;
+use trestle_rpc::layer::deadline::CallDeadline;
 
 pub use self::handover::Handovers;
 use self::{
@@ -137,7 +138,7 @@ fn answer<T>(outcome: Result<T, Fault>) -> Result<Response<T>, Status> {
 }
 
 /// An error as part of a response.
-fn item_error(error: impl Into<Fault>) -> tonic_types::Status {
+fn item_error(error: impl Into<Fault>) -> ItemStatus {
     error.into().into_item_status(QUEUE_SERVICE)
 }
 

@@ -5,12 +5,12 @@ mod settings;
 
 use std::time::Duration;
 
-use trestle_service::{
-    duration::{exact, not_negative},
-    fault::{Fault, Reason, Violations, quoted},
-    limits::{REDRIVE_MESSAGES_MAX, VISIBILITY_DEFAULT, VISIBILITY_MAX, VISIBILITY_RECEIVE_MIN},
-    name::QueueName,
+use trestle_model::duration::{exact, not_negative};
+use trestle_model::fault::{Fault, Reason, Violations, quoted};
+use trestle_model::limits::{
+    REDRIVE_MESSAGES_MAX, VISIBILITY_DEFAULT, VISIBILITY_MAX, VISIBILITY_RECEIVE_MIN,
 };
+use trestle_model::name::QueueName;
 
 pub(super) use self::{
     messages::{Send, delete, peek, receive, redrive, send, update},

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use trestle_kv::{Durability, EngineStatus};
+use trestle_model::fault::Fault;
+use trestle_model::time::Ticks;
 use trestle_proto::queue::v1::{self as proto, message::Body as ProtoBody, send_result::Outcome};
 use trestle_proto::service::v1 as service;
-use trestle_service::{clock::Ticks, fault::Fault, instance::instance_id};
+use trestle_rpc::instance::instance_id;
 
 use super::item_error;
 use crate::{
@@ -129,8 +131,8 @@ pub(super) fn service_stats(
         engine: engine.name.to_owned(),
         server_version: env!("CARGO_PKG_VERSION").to_owned(),
         start_time: Some(started_at.into()),
-        storage_bytes: engine.storage_bytes,
-        free_bytes: engine.free_bytes,
+        storage_bytes: engine.disk.map_or(0, |disk| disk.storage_bytes),
+        free_bytes: engine.disk.map(|disk| disk.free_bytes),
         queues_being_reclaimed: queues_being_reclaimed as u64,
         instance_id: instance_id().to_owned(),
         quotas: Vec::new(),

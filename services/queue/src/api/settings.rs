@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
+use trestle_model::fault::Fault;
+use trestle_model::name::AccountName;
 use trestle_proto::queue::v1 as proto;
-use trestle_service::{fault::Fault, name::AccountName, service_properties};
+use trestle_rpc::service_properties;
 
 use super::{QueueApi, parse, render};
 use crate::{authorize::QueueAccess, error::QueueError, keys, policies, queues::ListQueues};

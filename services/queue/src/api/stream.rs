@@ -9,16 +9,16 @@ use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
+use trestle_model::fault::{Fault, Reason, Violations};
+use trestle_model::limits::{
+    RECEIVE_MESSAGES_MAX, RECEIVE_WAIT_MAX, STREAM_CREDIT_MAX, STREAM_IDLE_MAX,
+};
+use trestle_model::name::QueueName;
 use trestle_proto::queue::v1::{
     StreamMessagesRequest, StreamMessagesResponse, StreamOpen, stream_messages_request::Message,
 };
-use trestle_service::{
-    call_statistics::StatisticsRecorder,
-    fault::{Fault, Reason, Violations},
-    layer::deadline::CallDeadline,
-    limits::{RECEIVE_MESSAGES_MAX, RECEIVE_WAIT_MAX, STREAM_CREDIT_MAX, STREAM_IDLE_MAX},
-    name::QueueName,
-};
+use trestle_rpc::call_statistics::StatisticsRecorder;
+use trestle_rpc::layer::deadline::CallDeadline;
 
 use super::{Responses, access_log::record_returned, parse, rejected, render};
 use crate::{

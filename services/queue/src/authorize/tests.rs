@@ -6,7 +6,7 @@ use trestle_identity::{
     caller::{AccountGrant, Letters, PolicyRef, ResourceGrant},
     spec::TABLE,
 };
-use trestle_service::fault::{Reason, Violations};
+use trestle_model::fault::{Reason, Violations};
 
 use super::*;
 

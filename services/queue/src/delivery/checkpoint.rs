@@ -36,7 +36,7 @@ impl MessageOperations {
     /// [`AttemptError::Fenced`], or a failed read or commit.
     pub(crate) async fn checkpoint(&self, scheduler: &Arc<Scheduler>) -> Result<(), AttemptError> {
         self.find_oldest(scheduler).await?;
-        if self.engine.status().is_space_short {
+        if self.engine.status().is_space_short() {
             return Ok(());
         }
         match scheduler.take_checkpoint() {

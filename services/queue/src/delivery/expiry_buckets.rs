@@ -13,7 +13,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use crate::slot::Slot;
 

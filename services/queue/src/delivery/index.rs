@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use crate::slot::{Cursor, Slot};
 

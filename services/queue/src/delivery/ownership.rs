@@ -3,7 +3,7 @@
 //! A queue has one owner at a time, and only its owner delivers its messages. Ownership is safe whatever the policy:
 //! the token in the head of the queue fences a former owner. The policy only decides who takes over.
 
-use trestle_service::name::{AccountName, QueueName};
+use trestle_model::name::{AccountName, QueueName};
 
 /// Decides which queues this process takes over when a call needs them.
 pub(crate) trait OwnershipPolicy: Send + Sync + 'static {

@@ -9,7 +9,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::HashMap;
-use trestle_service::name::{AccountName, QueueName};
+use trestle_model::name::{AccountName, QueueName};
 
 use crate::{keys::QueueId, record::QueueRecord};
 

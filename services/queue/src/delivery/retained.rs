@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::{expiry_buckets::SharedExpiryBuckets, sequences::Sequences};
 use crate::{head::FencingToken, queues::FoundQueue};

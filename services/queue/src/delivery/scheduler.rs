@@ -20,7 +20,7 @@ use tokio::{
     time::Instant,
 };
 use trestle_kv::Engine;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 pub(crate) use self::claim::{Claim, ClaimOutcome};
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::{
 
 use foldhash::HashMap;
 use trestle_kv::{Engine, transact};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::{
     expiry_buckets::SharedExpiryBuckets,
@@ -146,8 +146,8 @@ impl Schedulers {
     /// The owner of a queue that this process creates; none where another process should own it.
     pub(crate) fn owner_of_new(
         &self,
-        account: &trestle_service::name::AccountName,
-        name: &trestle_service::name::QueueName,
+        account: &trestle_model::name::AccountName,
+        name: &trestle_model::name::QueueName,
     ) -> Option<OwnerId> {
         self.policy.may_own(account, name).then_some(self.owner)
     }

@@ -73,7 +73,7 @@ fn queues_are_listed_by_account_and_prefix() {
     let account = AccountName::development();
     let other = AccountName::parse("devstoreaccount").expect("a name");
     let name = |text: &str| {
-        let mut violations = trestle_service::fault::Violations::default();
+        let mut violations = trestle_model::fault::Violations::default();
         QueueName::parse(text.to_owned(), "queue", &mut violations).expect("a name")
     };
     let span = queues(&account, "ab");

@@ -9,12 +9,11 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use proptest::{prelude::*, test_runner::TestCaseError};
-use trestle_kv::{Engine, FjallEngine, FjallOptions, MemoryEngine};
-use trestle_service::{
-    clock::{ManualClock, Ticks},
-    fault::Violations,
-    name::{AccountName, QueueName},
-};
+use trestle_kv::{Engine, MemoryEngine};
+use trestle_kv_fjall::{FjallEngine, FjallOptions};
+use trestle_model::fault::Violations;
+use trestle_model::name::{AccountName, QueueName};
+use trestle_model::time::{ManualClock, Ticks};
 
 use self::plain::{DEQUEUES_MAX, Message, Plain, WINDOW};
 use crate::{
@@ -289,7 +288,7 @@ async fn run(
         }
         ModelCommand::Advance(by) => real.clock.advance(seconds(*by)),
         ModelCommand::StepBack(by) => {
-            real.clock.set(trestle_service::clock::Clock::now(&*real.clock).before(seconds(*by)));
+            real.clock.set(trestle_model::time::Clock::now(&*real.clock).before(seconds(*by)));
         }
         ModelCommand::Sweep => {
             real.sweep().await;

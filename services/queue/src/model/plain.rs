@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use crate::sweep::GRACE;
 

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
-use trestle_service::clock::SystemClock;
+use trestle_model::time::SystemClock;
 
 use super::*;
 

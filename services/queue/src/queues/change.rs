@@ -3,12 +3,10 @@
 
 use bytes::Bytes;
 use trestle_kv::{ChangeSpec, Lock, ReadId, Reads, Writes, count, transact};
-use trestle_service::{
-    clock::Ticks,
-    fault::Fault,
-    name::{AccountName, QueueName},
-    quota::StorageLimit,
-};
+use trestle_model::fault::Fault;
+use trestle_model::name::{AccountName, QueueName};
+use trestle_model::time::Ticks;
+use trestle_rpc::quota::StorageLimit;
 
 use super::Queues;
 use crate::{

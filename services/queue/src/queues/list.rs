@@ -2,11 +2,9 @@
 
 use bytes::Bytes;
 use trestle_kv::{ScanLimit, after_key};
-use trestle_service::{
-    fault::{Fault, Reason},
-    name::AccountName,
-    page,
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::name::AccountName;
+use trestle_model::page;
 
 use super::Queues;
 use crate::{error::QueueError, keys, record::QueueRecord};

@@ -11,7 +11,7 @@ use trestle_kv::{
     Change, CommitError, EngineError, EngineStatus, Limits, MemoryEngine, Scan, ScanLimit,
     Snapshot, Span, Version,
 };
-use trestle_service::clock::{ManualClock, Ticks};
+use trestle_model::time::{ManualClock, Ticks};
 
 use super::*;
 use crate::{

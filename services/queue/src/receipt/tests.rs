@@ -1,7 +1,7 @@
 //! Tests of receipts.
 
 use proptest::prelude::*;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::*;
 

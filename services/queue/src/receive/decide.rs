@@ -1,7 +1,7 @@
 //! The decision of a receive.
 
 use trestle_kv::{ChangeSpec, ReadId, Reads, Writes};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use crate::{
     delivery::{AttemptError, FencedHead},

@@ -10,7 +10,8 @@ use tonic::codegen::http::{HeaderValue, Method, Uri, header};
 use tower::{Service as _, ServiceExt as _};
 use trestle_identity::caller::Caller;
 use trestle_proto::queue::v1::ReceiveMessagesRequest;
-use trestle_service::layer::{Request, Response, deadline::CallDeadline};
+use trestle_rpc::layer::deadline::CallDeadline;
+use trestle_rpc::layer::{Request, Response};
 
 use super::*;
 use crate::{
@@ -103,7 +104,7 @@ async fn respond(world: &Fixture) -> Response {
         engine: Arc::new(world.engine.clone()),
         clock: world.clock.clone(),
         random: || uuid::Uuid::now_v7().as_u128(),
-        storage: trestle_service::quota::StorageQuotas::default(),
+        storage: trestle_rpc::quota::StorageQuotas::default(),
     });
     let message = ReceiveMessagesRequest {
         queue: world.name.as_str().to_owned(),

@@ -4,7 +4,8 @@ use std::{collections::HashMap, time::Duration};
 
 use bytes::Bytes;
 use trestle_kv::{ReadId, Reads, Writes};
-use trestle_service::{clock::Ticks, limits::SEND_REQUEST_REMEMBERED};
+use trestle_model::limits::SEND_REQUEST_REMEMBERED;
+use trestle_model::time::Ticks;
 
 use crate::{
     deduplication::{DeduplicationRecord, Sent, SentState},

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use futures::future::try_join_all;
 use trestle_kv::{ChangeSpec, ReadId, Reads, Writes, after_key, transact};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::{GRACE, STEP, Sweeper};
 use crate::{

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use trestle_kv::{CommitError, Entry, Scan, ScanLimit, Span, after_key};
-use trestle_service::{
-    clock::Ticks,
-    fault::Violations,
-    name::{AccountName, QueueName},
-};
+use trestle_model::fault::Violations;
+use trestle_model::name::{AccountName, QueueName};
+use trestle_model::time::Ticks;
 
 use super::{STEP, Sweeper};
 use crate::{

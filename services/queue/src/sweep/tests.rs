@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use trestle_kv::{ChangeSpec, Entry, Reads, Scan, Write, after_key};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 use super::{

@@ -10,7 +10,7 @@ use std::{
 use tracing::warn;
 use trestle_backup::{CHECKPOINT, FAILED, LOCK, READY, REQUEST};
 use trestle_kv::replace_file;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use crate::data_files;
 

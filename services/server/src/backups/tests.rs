@@ -1,8 +1,8 @@
 use std::fs::{self, File};
 
-use trestle_kv::{
-    FjallEngine, FjallOptions, Keyspace, ManualClock, StoreReader, SystemClock, Ticks, key_domain,
-};
+use trestle_kv::{Keyspace, key_domain};
+use trestle_kv_fjall::{FjallEngine, FjallOptions, StoreReader};
+use trestle_model::time::{ManualClock, SystemClock, Ticks};
 
 use super::{
     spool::{KEPT, RequestState},
@@ -130,7 +130,7 @@ fn where_space_is_short_a_checkpoint_is_given_up() {
     assert!(world.has("a", "kv") && world.hold.is_held());
     free.store(0, Ordering::Relaxed);
     let until = Instant::now() + Duration::from_secs(30);
-    while !world.backups.engine.status().is_space_short {
+    while !world.backups.engine.status().is_space_short() {
         assert!(Instant::now() < until);
         std::thread::yield_now();
     }

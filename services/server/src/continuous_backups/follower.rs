@@ -6,8 +6,8 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
+use trestle_model::time::Clock;
 use trestle_runtime::task::Task;
-use trestle_service::clock::Clock;
 
 use crate::{
     compose::Node,

@@ -1,9 +1,8 @@
 use std::fs;
 
 use opentelemetry_sdk::metrics::SdkMeterProvider;
-use trestle_kv::{
-    Change, ChangeSpec, Domain, FjallEngine, FjallOptions, Keyspace, Writes, key_domain,
-};
+use trestle_kv::{Change, ChangeSpec, Domain, Keyspace, Writes, key_domain};
+use trestle_kv_fjall::{FjallEngine, FjallOptions};
 
 use super::*;
 
@@ -156,7 +155,7 @@ async fn objects_are_held_while_changes_are_late_and_not_where_space_is_short() 
 
     world.free.store(1024, Relaxed);
     for number in 0..200 {
-        if world.engine.status().is_space_short {
+        if world.engine.status().is_space_short() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;

@@ -2,8 +2,9 @@
 
 use std::{path::Path, time::Duration};
 
+use trestle_model::time::Ticks;
+use trestle_rpc::small_file;
 use trestle_runtime::tls::{Certificates, Validity};
-use trestle_service::{clock::Ticks, small_file};
 
 use super::finding::DoctorFinding;
 use crate::settings::Settings;

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use trestle_service::clock::{Clock, Ticks};
+use trestle_model::time::{Clock, Ticks};
 
 use super::finding::DoctorFinding;
 use crate::data_files;

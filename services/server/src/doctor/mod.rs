@@ -10,7 +10,7 @@ mod reach;
 
 pub use self::finding::{DoctorFinding, DoctorReport, Severity};
 
-use trestle_service::clock::Clock;
+use trestle_model::time::Clock;
 
 use crate::{
     descriptors::DescriptorPlan, process_error::ProcessError, roles::ROLES, settings::Settings,

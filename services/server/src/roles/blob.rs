@@ -9,10 +9,11 @@ use trestle_gateway::Routes;
 use trestle_log::{
     LOG_SERVICE, LogRole, OTLP_LOGS_SERVICE, OTLP_METRICS_SERVICE, OTLP_TRACE_SERVICE,
 };
+use trestle_rpc::layer::message_size::MessageSizeLayer;
+use trestle_rpc::quota::StorageOwner;
+use trestle_rpc::semconv;
+use trestle_rpc::upstream::Upstream;
 use trestle_runtime::task::Task;
-use trestle_service::{
-    layer::message_size::MessageSizeLayer, quota::StorageOwner, semconv, upstream::Upstream,
-};
 
 use super::{AzureEdge, Build, BuildContext, BuiltRole, RoleSpec};
 use crate::{count, process_error::ProcessError, storage_quota, streams};

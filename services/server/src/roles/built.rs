@@ -4,17 +4,15 @@ use std::{convert::Infallible, sync::Arc};
 
 use tower::{Layer as _, Service};
 use trestle_kv::Engine;
+use trestle_model::limits::MESSAGE_BYTES_MAX;
 use trestle_objects::ObjectStorage;
+use trestle_rpc::layer::compression::MessageCompressionLayer;
+use trestle_rpc::layer::message_size::MessageSizeLayer;
+use trestle_rpc::layer::unknown_method::UnknownMethodLayer;
+use trestle_rpc::layer::{Request, Response, ResponseFuture};
+use trestle_rpc::quota::{LiveQuotas, StorageQuotas};
+use trestle_rpc::upstream::Upstream;
 use trestle_runtime::{admin::AdminPage, config::ConfigError, health::Health, task::Task};
-use trestle_service::{
-    layer::{
-        Request, Response, ResponseFuture, compression::MessageCompressionLayer,
-        message_size::MessageSizeLayer, unknown_method::UnknownMethodLayer,
-    },
-    limits::MESSAGE_BYTES_MAX,
-    quota::{LiveQuotas, StorageQuotas},
-    upstream::Upstream,
-};
 
 use super::RoleSpec;
 use crate::{compose::NodeDeps, process_error::ProcessError, settings::Settings};

@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use trestle_gateway::{CorsStore, IngressStack, cors, gateway};
 use trestle_identity::{account::Accounts, credentials::Identity};
-use trestle_service::{
-    cors::Lookup,
-    quota::{CallQuotas, LiveQuotas},
-    upstream::Upstream,
-};
+use trestle_rpc::cors::Lookup;
+use trestle_rpc::quota::{CallQuotas, LiveQuotas};
+use trestle_rpc::upstream::Upstream;
 
 use super::{Build, BuildContext, RoleSpec, UpstreamRole};
 use crate::{

@@ -13,7 +13,7 @@ mod table;
 
 use trestle_gateway::IngressStack;
 use trestle_kv::Keyspace;
-use trestle_service::layer::CallService;
+use trestle_rpc::layer::CallService;
 
 use crate::{ingress::Ingress, process_error::ProcessError};
 

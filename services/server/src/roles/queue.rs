@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use tower::Layer as _;
 use trestle_queue::{KEYSPACES, QUEUE_SERVICE, QueueRole};
+use trestle_rpc::quota::StorageOwner;
 use trestle_runtime::task::Task;
-use trestle_service::quota::StorageOwner;
 
 use super::{AzureEdge, Build, BuildContext, BuiltRole, RoleSpec};
 use crate::{backlogs, process_error::ProcessError, storage_quota};

@@ -3,11 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use tower::Layer as _;
+use trestle_rpc::quota::{LiveQuotas, StorageOwner, StorageQuotas};
+use trestle_rpc::semconv;
 use trestle_runtime::task::Task;
-use trestle_service::{
-    quota::{LiveQuotas, StorageOwner, StorageQuotas},
-    semconv,
-};
 use trestle_table::{KEYSPACES, TableRole};
 
 use super::{AzureEdge, Build, BuildContext, BuiltRole, RoleSpec};

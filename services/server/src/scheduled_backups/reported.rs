@@ -9,10 +9,8 @@ use opentelemetry::{
     KeyValue,
     metrics::{Counter, Meter},
 };
-use trestle_service::{
-    clock::{Clock, Ticks},
-    semconv::{self, Described},
-};
+use trestle_model::time::{Clock, Ticks};
+use trestle_rpc::semconv::{self, Described};
 
 /// What a run of `backup create` made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! When the next backup is due. All times are by [`Clock::elapsed`](trestle_service::clock::Clock::elapsed), which
+//! When the next backup is due. All times are by [`Clock::elapsed`](trestle_model::time::Clock::elapsed), which
 //! never steps; the wall clock only decides how old the newest backup is at the start.
 
 use std::time::Duration;

@@ -7,10 +7,8 @@ use std::{
 
 use opentelemetry::metrics::{MeterProvider as _, noop::NoopMeterProvider};
 use serde_json::json;
-use trestle_service::{
-    clock::{ManualClock, SystemClock},
-    etag::format_time,
-};
+use trestle_model::etag::format_time;
+use trestle_model::time::{ManualClock, SystemClock};
 
 use super::*;
 

@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize, Serializer};
 use trestle_identity::account::AccountKey;
-use trestle_service::name::AccountName;
+use trestle_model::name::AccountName;
 
 use super::{DevelopmentAccount, ServerSettings, Settings};
 use crate::{published_keys, roles::GATEWAY};

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use http::uri::Authority;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use trestle_identity::public_key::PrivateHosts;
+use trestle_rpc::upstream::Endpoint;
 use trestle_runtime::config::{choice, shown};
-use trestle_service::upstream::Endpoint;
 
 use super::{
     IssuersSettings, NumberRule, outside,

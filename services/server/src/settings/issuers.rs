@@ -9,8 +9,8 @@ use std::{
 use http::Uri;
 use serde::{Deserialize, Serialize};
 use trestle_identity::bearer::Role;
+use trestle_model::name::AccountName;
 use trestle_runtime::config::shown;
-use trestle_service::name::AccountName;
 
 /// Most issuers of a process.
 const ISSUERS_MAX: usize = 32;

@@ -1,7 +1,7 @@
 //! The bounds of load.
 
 use serde::{Deserialize, Serialize};
-use trestle_service::limits::{EXPORT_BYTES_MAX, MESSAGE_BYTES_MAX};
+use trestle_model::limits::{EXPORT_BYTES_MAX, MESSAGE_BYTES_MAX};
 
 use super::{NumberRule, outside, wide};
 

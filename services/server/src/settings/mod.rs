@@ -15,11 +15,11 @@ mod tls;
 use std::{collections::HashMap, ops::RangeInclusive, sync::LazyLock};
 
 use serde::{Deserialize, Serialize};
+use trestle_model::name::AccountName;
 use trestle_runtime::{
     config::{self, ConfigError, Exclusion, Sources},
     telemetry::TelemetrySettings,
 };
-use trestle_service::name::AccountName;
 
 use crate::roles::{GATEWAY, ROLES, RoleSpec, Roles, TABLE};
 

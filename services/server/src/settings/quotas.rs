@@ -3,10 +3,8 @@
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use serde::{Deserialize, Serialize};
-use trestle_service::{
-    name::AccountName,
-    quota::{CallRates, Quota, Quotas, Rate, StorageLimit, StorageMax},
-};
+use trestle_model::name::AccountName;
+use trestle_rpc::quota::{CallRates, Quota, Quotas, Rate, StorageLimit, StorageMax};
 
 use super::{NumberRule, outside};
 

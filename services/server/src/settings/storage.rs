@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use trestle_blob::{CopyHosts, HostList, ServerList};
-use trestle_kv::MIN_FREE_BYTES_MIN;
+use trestle_kv_fjall::MIN_FREE_BYTES_MIN;
 use trestle_objects::ObjectsUrl;
 use trestle_runtime::config::choice;
 

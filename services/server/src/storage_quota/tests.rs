@@ -6,7 +6,9 @@ use tonic::{Code, body::Body};
 use tonic_types::StatusExt as _;
 use tower::{Layer as _, ServiceExt as _, service_fn};
 use trestle_identity::caller::Authority;
-use trestle_service::{layer::CallService, name::AccountName, quota::StorageMax};
+use trestle_model::name::AccountName;
+use trestle_rpc::layer::CallService;
+use trestle_rpc::quota::StorageMax;
 
 use super::*;
 

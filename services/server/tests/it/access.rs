@@ -7,11 +7,11 @@ use trestle_identity::{
     caller::KeyRange,
     sas::{Scope, Terms, Time, Version, mint},
 };
+use trestle_model::name::AccountName;
 use trestle_proto::{
     queue::v1::{self as queue, queue_service_client::QueueServiceClient},
     table::v1::{self as proto, table_service_client::TableServiceClient},
 };
-use trestle_service::name::AccountName;
 
 use crate::process::Serving;
 

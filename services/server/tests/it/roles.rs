@@ -13,9 +13,12 @@ use trestle::{
     running::{Listeners, Running},
     settings::Settings,
 };
+use trestle_model::time::SystemClock;
 use trestle_proto::RawCodec;
+use trestle_rpc::access::AccessLog;
+use trestle_rpc::layer;
+use trestle_rpc::propagation::Traces;
 use trestle_runtime::{config::Sources, openmetrics::Exposition};
-use trestle_service::{access::AccessLog, clock::SystemClock, layer, propagation::Traces};
 
 /// Echoes the message of every call.
 const ECHO: RoleSpec = RoleSpec {

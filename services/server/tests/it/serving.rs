@@ -23,9 +23,11 @@ use trestle::{
     settings::Settings,
 };
 use trestle_kv::{
-    Change, CommitError, Engine, EngineError, EngineStatus, Limits, MemoryEngine, Snapshot, Ticks,
-    Version,
+    Change, CommitError, DiskStatus, Engine, EngineError, EngineStatus, Limits, MemoryEngine,
+    Snapshot, Version,
 };
+use trestle_model::time::SystemClock;
+use trestle_model::time::Ticks;
 use trestle_proto::log::v1::wire::ExportLogsServiceRequest;
 use trestle_proto::opentelemetry::proto::collector::logs::v1::logs_service_client::LogsServiceClient;
 use trestle_proto::queue::v1::{
@@ -35,13 +37,10 @@ use trestle_proto::queue::v1::{
 use trestle_proto::table::v1::{
     CreateTableRequest, ImportEntitiesRequest, Table, table_service_client::TableServiceClient,
 };
+use trestle_rpc::access::AccessLog;
+use trestle_rpc::layer::{CallService, Request, Response};
+use trestle_rpc::propagation::Traces;
 use trestle_runtime::{config::Sources, openmetrics::Exposition};
-use trestle_service::{
-    access::AccessLog,
-    clock::SystemClock,
-    layer::{CallService, Request, Response},
-    propagation::Traces,
-};
 
 use crate::process::Serving;
 
@@ -78,7 +77,12 @@ impl Engine for Stoppable {
     fn status(&self) -> EngineStatus {
         EngineStatus {
             stopped: self.stopped.lock().unwrap().clone(),
-            is_space_short: self.is_space_short.load(std::sync::atomic::Ordering::SeqCst),
+            disk: Some(DiskStatus {
+                storage_bytes: 0,
+                free_bytes: 0,
+                reserve_bytes: 0,
+                is_space_short: self.is_space_short.load(std::sync::atomic::Ordering::SeqCst),
+            }),
             ..self.inner.status()
         }
     }

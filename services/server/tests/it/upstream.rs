@@ -16,10 +16,10 @@ use trestle_proto::table::v1::{
     CreateTableRequest, GetTableRequest, ListTablesRequest, Table,
     table_service_client::TableServiceClient,
 };
+use trestle_rpc::layer::Request;
+use trestle_rpc::peer::Peer;
+use trestle_rpc::upstream::{Endpoint, Remote, RemoteOptions, Upstream};
 use trestle_runtime::config::Sources;
-use trestle_service::layer::Request;
-use trestle_service::peer::Peer;
-use trestle_service::upstream::{Endpoint, Remote, RemoteOptions, Upstream};
 
 use crate::{
     process::{Serving, output, trestle},

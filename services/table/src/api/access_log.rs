@@ -1,7 +1,7 @@
 //! What the access log records of messages: the names in requests, the cost in responses.
 
 use trestle_proto::table::v1::{self as proto, batch_operation::Operation as Batched};
-use trestle_service::call_statistics::{CallStatistics, StatisticsRecorder};
+use trestle_rpc::call_statistics::{CallStatistics, StatisticsRecorder};
 
 /// A request with names to record. They are recorded before they are checked, so that the log also shows the resource
 /// of a rejected call.

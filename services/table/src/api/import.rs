@@ -4,18 +4,17 @@
 use std::time::Duration;
 
 use tonic::{Status, Streaming};
+use trestle_model::fault::{Fault, Reason, Violations};
+use trestle_model::limits::{BATCH_BYTES_MAX, IMPORT_CHUNK_ENTITIES_MAX, STREAM_IDLE_MAX};
+use trestle_model::name::TableName;
 use trestle_proto::table::v1::{
     self as proto, import_entities_request::Message, table_service_server::SERVICE_NAME,
 };
-use trestle_service::{
-    call_statistics::StatisticsRecorder,
-    fault::{Fault, Reason, Violations},
-    limits::{BATCH_BYTES_MAX, IMPORT_CHUNK_ENTITIES_MAX, STREAM_IDLE_MAX},
-    name::TableName,
-    response_stream::{self, ResponseSender, ResponseStream},
-};
+use trestle_rpc::call_statistics::StatisticsRecorder;
+use trestle_rpc::response_stream::{self, ResponseSender, ResponseStream};
+use trestle_rpc::status::IntoStatus as _;
 
-use super::parse;
+use super::{parse, rejected};
 use crate::{
     authorize::{EntityAccess, EntityAction},
     error::TableError,
@@ -73,7 +72,7 @@ impl Import {
             self.recorder.record(|statistics| statistics.set_table(spec.table.as_str()));
             // A caller without the permission is denied before it sends entities.
             let table = self.tables.authorized(&self.access, &spec.table).await;
-            table.and_then(|table| table.check_action(spec.action())).map_err(Fault::from)?;
+            table.and_then(|table| table.check_action(spec.action())).map_err(rejected)?;
             while let Some(message) = next_message(&mut messages).await? {
                 let response = self.chunk(&spec, message, &sender).await?;
                 sender.send(response).await?;
@@ -89,19 +88,19 @@ impl Import {
         sender: &ResponseSender<proto::ImportEntitiesResponse>,
     ) -> Result<proto::ImportEntitiesResponse, Status> {
         let Some(Message::Chunk(chunk)) = message.message else {
-            return Err(misplaced("chunk", "required in every message after the first").into());
+            return Err(rejected(misplaced("chunk", "required in every message after the first")));
         };
         let first_index = self.next_index;
         self.next_index += chunk.entities.len() as u64;
         self.recorder.record(|statistics| statistics.written = self.next_index);
-        let (operations, mut results) = parse_chunk(spec, chunk, first_index)?;
+        let (operations, mut results) = parse_chunk(spec, chunk, first_index).map_err(rejected)?;
         let (indexes, operations): (Vec<_>, Vec<_>) = operations.into_iter().unzip();
         let outcomes = self.write(spec, operations, sender).await?;
         for (index, outcome) in indexes.into_iter().zip(outcomes) {
             let error = outcome.err().map(Fault::from);
             if let (Some(fault), Some(result)) = (error, results.get_mut(index)) {
                 let result: &mut proto::ImportResult = result;
-                result.error = Some(rpc_status(fault));
+                result.error = Some(fault.into_item_status(SERVICE_NAME));
             }
         }
         Ok(proto::ImportEntitiesResponse { results })
@@ -120,7 +119,7 @@ impl Import {
             let count = operations.len();
             let written = match self.write_now(spec, operations).await {
                 Ok(written) => written,
-                Err(error) if outcomes.is_empty() => return Err(Fault::from(error).into()),
+                Err(error) if outcomes.is_empty() => return Err(rejected(error)),
                 // Some of the chunk is written, so only the rest of it failed.
                 Err(error) => {
                     outcomes.extend((0..count).map(|_| Err(error.clone())));
@@ -157,7 +156,7 @@ async fn next_message(
                 "no message within the idle timeout: seconds=`{}`",
                 STREAM_IDLE_MAX.as_secs()
             );
-            Err(Fault::new(Reason::OperationTimedOut, message).into())
+            Err(rejected(Fault::new(Reason::OperationTimedOut, message)))
         }
     }
 }
@@ -166,15 +165,15 @@ async fn first_message(
     messages: &mut Streaming<proto::ImportEntitiesRequest>,
 ) -> Result<ImportSpec, Status> {
     let Some(message) = next_message(messages).await? else {
-        return Err(misplaced("spec", "required: the first message").into());
+        return Err(rejected(misplaced("spec", "required: the first message")));
     };
     let Some(Message::Spec(spec)) = message.message else {
-        return Err(misplaced("spec", "required in the first message").into());
+        return Err(rejected(misplaced("spec", "required in the first message")));
     };
     let mut violations = Violations::default();
     let table = TableName::parse(spec.table, "spec.table", &mut violations);
     let mode = spec.mode.and_then(|mode| parse::mode(mode, "spec.mode", &mut violations));
-    let table = parse::finish(violations, table)?;
+    let table = parse::finish(violations, table).map_err(rejected)?;
     Ok(ImportSpec { table, mode })
 }
 
@@ -209,7 +208,7 @@ fn parse_chunk(
                 operations.push((index, operation(spec, prepared)));
                 None
             }
-            Err(fault) => Some(rpc_status(fault)),
+            Err(fault) => Some(fault.into_item_status(SERVICE_NAME)),
         };
         results.push(proto::ImportResult { index: first_index + index as u64, error });
     }
@@ -229,16 +228,4 @@ fn operation(spec: &ImportSpec, entity: EncodedEntity) -> EntityOperation {
 
 fn misplaced(field: &str, rule: &str) -> Fault {
     Fault::violation(Reason::PropertiesNeedValue, field, rule)
-}
-
-/// The error of one entity as a field of a response.
-fn rpc_status(fault: Fault) -> tonic_types::Status {
-    let status = fault.into_status(SERVICE_NAME);
-    let details = prost::Message::decode(status.details()).unwrap_or_default();
-    let tonic_types::Status { details, .. } = details;
-    tonic_types::Status {
-        code: status.code().into(),
-        message: status.message().to_owned(),
-        details,
-    }
 }

@@ -11,16 +11,18 @@ use std::sync::Arc;
 use tonic::{Request, Response, Status, Streaming};
 use trestle_identity::{access_policy::recheck::PolicyRechecks, caller::Caller};
 use trestle_kv::Engine;
-use trestle_proto::table::v1::{self as proto, table_service_server::TableService};
-use trestle_service::{
-    call_statistics::StatisticsRecorder,
-    clock::{Clock, Ticks},
-    fault::{Fault, Violations},
-    name::{AccountName, TableName},
-    quota::StorageQuotas,
-    response_stream::ResponseStream,
-    service_properties,
+use trestle_model::fault::{Fault, Violations};
+use trestle_model::name::{AccountName, TableName};
+use trestle_model::time::{Clock, Ticks};
+use trestle_proto::table::v1::{
+    self as proto,
+    table_service_server::{SERVICE_NAME, TableService},
 };
+use trestle_rpc::call_statistics::StatisticsRecorder;
+use trestle_rpc::quota::StorageQuotas;
+use trestle_rpc::response_stream::ResponseStream;
+use trestle_rpc::service_properties;
+use trestle_rpc::status::IntoStatus as _;
 
 use self::access_log::{AccessLogFields, record_cost};
 use crate::{
@@ -144,6 +146,11 @@ fn caller_of<T: AccessLogFields>(request: &Request<T>) -> Result<Arc<Caller>, Fa
     Caller::of(request)
 }
 
+/// The status of a failed call.
+fn rejected(error: impl Into<Fault>) -> Status {
+    error.into().into_status(SERVICE_NAME)
+}
+
 #[tonic::async_trait]
 impl TableService for TableApi {
     type StreamEntitiesStream = ResponseStream<proto::StreamEntitiesResponse>;
@@ -153,9 +160,11 @@ impl TableService for TableApi {
         &self,
         request: Request<proto::CreateTableRequest>,
     ) -> Result<Response<proto::CreateTableResponse>, Status> {
-        let (account, message) = self.authorize(request, TableAction::CreateTable).await?;
-        let table = self.tables.create(&account, parse::new_table(message.table)?).await;
-        let table = Some(render::table(table.map_err(Fault::from)?));
+        let (account, message) =
+            self.authorize(request, TableAction::CreateTable).await.map_err(rejected)?;
+        let table =
+            self.tables.create(&account, parse::new_table(message.table).map_err(rejected)?).await;
+        let table = Some(render::table(table.map_err(rejected)?));
         Ok(Response::new(proto::CreateTableResponse { table }))
     }
 
@@ -163,9 +172,10 @@ impl TableService for TableApi {
         &self,
         request: Request<proto::GetTableRequest>,
     ) -> Result<Response<proto::GetTableResponse>, Status> {
-        let (account, message) = self.authorize(request, TableAction::ListTables).await?;
-        let table = self.tables.get(&account, parse::table(message.table)?).await;
-        let table = Some(render::table(table.map_err(Fault::from)?));
+        let (account, message) =
+            self.authorize(request, TableAction::ListTables).await.map_err(rejected)?;
+        let table = self.tables.get(&account, parse::table(message.table).map_err(rejected)?).await;
+        let table = Some(render::table(table.map_err(rejected)?));
         Ok(Response::new(proto::GetTableResponse { table }))
     }
 
@@ -173,18 +183,19 @@ impl TableService for TableApi {
         &self,
         request: Request<proto::ListTablesRequest>,
     ) -> Result<Response<proto::ListTablesResponse>, Status> {
-        let (account, message) = self.authorize(request, TableAction::ListTables).await?;
+        let (account, message) =
+            self.authorize(request, TableAction::ListTables).await.map_err(rejected)?;
         let mut violations = Violations::default();
         let page_size = parse::page_size(message.page_size, &mut violations);
         let filter = parse::filter(NameFilter::parse(&message.filter), &mut violations);
-        let filter = parse::finish(violations, filter)?;
+        let filter = parse::finish(violations, filter).map_err(rejected)?;
         let request = ListTables {
             filter_text: message.filter,
             filter,
             page_size,
             page_token: message.page_token,
         };
-        let page = self.tables.list(&account, request).await.map_err(Fault::from)?;
+        let page = self.tables.list(&account, request).await.map_err(rejected)?;
         Ok(Response::new(proto::ListTablesResponse {
             tables: page.tables.into_iter().map(render::table).collect(),
             next_page_token: page.next_page_token.unwrap_or_default(),
@@ -195,9 +206,11 @@ impl TableService for TableApi {
         &self,
         request: Request<proto::DeleteTableRequest>,
     ) -> Result<Response<proto::DeleteTableResponse>, Status> {
-        let (account, message) = self.authorize(request, TableAction::DeleteTable).await?;
-        let deleted = self.tables.delete(&account, parse::table(message.table)?).await;
-        deleted.map_err(Fault::from)?;
+        let (account, message) =
+            self.authorize(request, TableAction::DeleteTable).await.map_err(rejected)?;
+        let deleted =
+            self.tables.delete(&account, parse::table(message.table).map_err(rejected)?).await;
+        deleted.map_err(rejected)?;
         Ok(Response::new(proto::DeleteTableResponse {}))
     }
 
@@ -205,10 +218,11 @@ impl TableService for TableApi {
         &self,
         request: Request<proto::GetTableAccessPoliciesRequest>,
     ) -> Result<Response<proto::GetTableAccessPoliciesResponse>, Status> {
-        let (account, message) = self.authorize(request, TableAction::AccessPolicies).await?;
-        let table = parse::table(message.table)?;
+        let (account, message) =
+            self.authorize(request, TableAction::AccessPolicies).await.map_err(rejected)?;
+        let table = parse::table(message.table).map_err(rejected)?;
         let policies = self.settings.access_policies(&account, &table).await;
-        let policies = policies.map_err(Fault::from)?;
+        let policies = policies.map_err(rejected)?;
         Ok(Response::new(proto::GetTableAccessPoliciesResponse { policies }))
     }
 
@@ -216,10 +230,11 @@ impl TableService for TableApi {
         &self,
         request: Request<proto::SetTableAccessPoliciesRequest>,
     ) -> Result<Response<proto::SetTableAccessPoliciesResponse>, Status> {
-        let (account, message) = self.authorize(request, TableAction::AccessPolicies).await?;
-        let table = parse::table(message.table)?;
+        let (account, message) =
+            self.authorize(request, TableAction::AccessPolicies).await.map_err(rejected)?;
+        let table = parse::table(message.table).map_err(rejected)?;
         let set = self.settings.set_access_policies(&account, &table, message.policies).await;
-        set.map_err(Fault::from)?;
+        set.map_err(rejected)?;
         Ok(Response::new(proto::SetTableAccessPoliciesResponse {}))
     }
 
@@ -227,9 +242,10 @@ impl TableService for TableApi {
         &self,
         request: Request<proto::InsertEntityRequest>,
     ) -> Result<Response<proto::InsertEntityResponse>, Status> {
-        let (access, message) = self.authorize_entities(request).await?;
-        let (table, operation) = parse::insert(message)?;
-        let (etag, timestamp) = render::version(self.write(&access, &table, operation).await?);
+        let (access, message) = self.authorize_entities(request).await.map_err(rejected)?;
+        let (table, operation) = parse::insert(message).map_err(rejected)?;
+        let (etag, timestamp) =
+            render::version(self.write(&access, &table, operation).await.map_err(rejected)?);
         Ok(Response::new(proto::InsertEntityResponse { etag, timestamp }))
     }
 
@@ -238,8 +254,8 @@ impl TableService for TableApi {
         request: Request<proto::GetEntityRequest>,
     ) -> Result<Response<proto::GetEntityResponse>, Status> {
         let recorder = StatisticsRecorder::of(request.extensions());
-        let (access, message) = self.authorize_entities(request).await?;
-        let response = query::get(&self.reader, &access, message).await?;
+        let (access, message) = self.authorize_entities(request).await.map_err(rejected)?;
+        let response = query::get(&self.reader, &access, message).await.map_err(rejected)?;
         record_cost(&recorder, response.cost.as_ref());
         Ok(Response::new(response))
     }
@@ -248,9 +264,10 @@ impl TableService for TableApi {
         &self,
         request: Request<proto::UpdateEntityRequest>,
     ) -> Result<Response<proto::UpdateEntityResponse>, Status> {
-        let (access, message) = self.authorize_entities(request).await?;
-        let (table, operation) = parse::update(message)?;
-        let (etag, timestamp) = render::version(self.write(&access, &table, operation).await?);
+        let (access, message) = self.authorize_entities(request).await.map_err(rejected)?;
+        let (table, operation) = parse::update(message).map_err(rejected)?;
+        let (etag, timestamp) =
+            render::version(self.write(&access, &table, operation).await.map_err(rejected)?);
         Ok(Response::new(proto::UpdateEntityResponse { etag, timestamp }))
     }
 
@@ -258,9 +275,10 @@ impl TableService for TableApi {
         &self,
         request: Request<proto::UpsertEntityRequest>,
     ) -> Result<Response<proto::UpsertEntityResponse>, Status> {
-        let (access, message) = self.authorize_entities(request).await?;
-        let (table, operation) = parse::upsert(message)?;
-        let (etag, timestamp) = render::version(self.write(&access, &table, operation).await?);
+        let (access, message) = self.authorize_entities(request).await.map_err(rejected)?;
+        let (table, operation) = parse::upsert(message).map_err(rejected)?;
+        let (etag, timestamp) =
+            render::version(self.write(&access, &table, operation).await.map_err(rejected)?);
         Ok(Response::new(proto::UpsertEntityResponse { etag, timestamp }))
     }
 
@@ -268,9 +286,9 @@ impl TableService for TableApi {
         &self,
         request: Request<proto::DeleteEntityRequest>,
     ) -> Result<Response<proto::DeleteEntityResponse>, Status> {
-        let (access, message) = self.authorize_entities(request).await?;
-        let (table, operation) = parse::delete(message)?;
-        self.write(&access, &table, operation).await?;
+        let (access, message) = self.authorize_entities(request).await.map_err(rejected)?;
+        let (table, operation) = parse::delete(message).map_err(rejected)?;
+        self.write(&access, &table, operation).await.map_err(rejected)?;
         Ok(Response::new(proto::DeleteEntityResponse {}))
     }
 
@@ -278,14 +296,14 @@ impl TableService for TableApi {
         &self,
         request: Request<proto::ExecuteBatchRequest>,
     ) -> Result<Response<proto::ExecuteBatchResponse>, Status> {
-        let (access, message) = self.authorize_entities(request).await?;
-        let (table, operations) = parse::batch(message)?;
+        let (access, message) = self.authorize_entities(request).await.map_err(rejected)?;
+        let (table, operations) = parse::batch(message).map_err(rejected)?;
         // Deletes pass at a quota, so the layer in front of the service cannot reject the call.
         if !operations.iter().all(EntityOperation::is_delete) {
-            self.tables.check_bytes(access.account())?;
+            self.tables.check_bytes(access.account()).map_err(rejected)?;
         }
-        let table = self.tables.authorized(&access, &table).await.map_err(Fault::from)?;
-        let versions = self.writer.batch(&table, operations).await?;
+        let table = self.tables.authorized(&access, &table).await.map_err(rejected)?;
+        let versions = self.writer.batch(&table, operations).await.map_err(rejected)?;
         let results = versions.into_iter().map(|version| {
             let (etag, timestamp) = render::version(version);
             proto::BatchResult { etag, timestamp }
@@ -298,8 +316,8 @@ impl TableService for TableApi {
         request: Request<proto::QueryEntitiesRequest>,
     ) -> Result<Response<proto::QueryEntitiesResponse>, Status> {
         let recorder = StatisticsRecorder::of(request.extensions());
-        let (access, message) = self.authorize_entities(request).await?;
-        let response = query::page(&self.reader, access, message).await?;
+        let (access, message) = self.authorize_entities(request).await.map_err(rejected)?;
+        let response = query::page(&self.reader, access, message).await.map_err(rejected)?;
         record_cost(&recorder, response.cost.as_ref());
         Ok(Response::new(response))
     }
@@ -309,8 +327,9 @@ impl TableService for TableApi {
         request: Request<proto::StreamEntitiesRequest>,
     ) -> Result<Response<Self::StreamEntitiesStream>, Status> {
         let recorder = StatisticsRecorder::of(request.extensions());
-        let (access, message) = self.authorize_entities(request).await?;
-        let stream = query::stream(&self.reader, access, message, recorder).await?;
+        let (access, message) = self.authorize_entities(request).await.map_err(rejected)?;
+        let stream =
+            query::stream(&self.reader, access, message, recorder).await.map_err(rejected)?;
         Ok(Response::new(stream))
     }
 
@@ -319,7 +338,7 @@ impl TableService for TableApi {
         request: Request<Streaming<proto::ImportEntitiesRequest>>,
     ) -> Result<Response<Self::ImportEntitiesStream>, Status> {
         let recorder = StatisticsRecorder::of(request.extensions());
-        let (access, messages) = self.authorize_entities(request).await?;
+        let (access, messages) = self.authorize_entities(request).await.map_err(rejected)?;
         let import =
             import::Import::new(self.tables.clone(), self.writer.clone(), access, recorder);
         Ok(Response::new(import.run(messages)))
@@ -330,8 +349,8 @@ impl TableService for TableApi {
         request: Request<proto::ExplainQueryRequest>,
     ) -> Result<Response<proto::ExplainQueryResponse>, Status> {
         let recorder = StatisticsRecorder::of(request.extensions());
-        let (access, message) = self.authorize_entities(request).await?;
-        let response = query::explain(&self.reader, access, message).await?;
+        let (access, message) = self.authorize_entities(request).await.map_err(rejected)?;
+        let response = query::explain(&self.reader, access, message).await.map_err(rejected)?;
         record_cost(&recorder, response.cost.as_ref());
         Ok(Response::new(response))
     }
@@ -340,8 +359,9 @@ impl TableService for TableApi {
         &self,
         request: Request<proto::GetServicePropertiesRequest>,
     ) -> Result<Response<proto::GetServicePropertiesResponse>, Status> {
-        let (account, _) = self.authorize(request, TableAction::ReadProperties).await?;
-        let properties = self.settings.properties(&account).await.map_err(Fault::from)?;
+        let (account, _) =
+            self.authorize(request, TableAction::ReadProperties).await.map_err(rejected)?;
+        let properties = self.settings.properties(&account).await.map_err(rejected)?;
         let properties = Some(properties);
         Ok(Response::new(proto::GetServicePropertiesResponse { properties }))
     }
@@ -350,9 +370,10 @@ impl TableService for TableApi {
         &self,
         request: Request<proto::SetServicePropertiesRequest>,
     ) -> Result<Response<proto::SetServicePropertiesResponse>, Status> {
-        let (account, message) = self.authorize(request, TableAction::WriteProperties).await?;
-        let change = service_properties::required(message.properties)?;
-        self.settings.set_properties(&account, change).await.map_err(Fault::from)?;
+        let (account, message) =
+            self.authorize(request, TableAction::WriteProperties).await.map_err(rejected)?;
+        let change = service_properties::required(message.properties).map_err(rejected)?;
+        self.settings.set_properties(&account, change).await.map_err(rejected)?;
         Ok(Response::new(proto::SetServicePropertiesResponse {}))
     }
 
@@ -363,9 +384,14 @@ impl TableService for TableApi {
         let shows_keys = Caller::of(&request).is_ok_and(|caller| {
             authorize::check(&caller, TableAction::ReadHottestPartitions).is_ok()
         });
-        let (account, _) = self.authorize(request, TableAction::ReadStats).await?;
-        let pending =
-            self.sweeper.pending().await.map_err(|error: TableError| Fault::from(error))?;
+        let (account, _) =
+            self.authorize(request, TableAction::ReadStats).await.map_err(rejected)?;
+        let pending = self
+            .sweeper
+            .pending()
+            .await
+            .map_err(|error: TableError| Fault::from(error))
+            .map_err(rejected)?;
         let mut stats = render::stats(&self.engine.status(), self.started_at, pending);
         let hottest = if shows_keys { HOTTEST_MAX } else { 0 };
         let hottest = self.throttle.hottest(Some(&account), hottest);

@@ -1,13 +1,11 @@
 //! From requests to our own types: every violation of a request is collected before it is rejected.
 
 use trestle_filter::FilterError;
+use trestle_model::etag::Condition;
+use trestle_model::fault::{Fault, Reason, Violations, quoted};
+use trestle_model::limits::PAGE_ENTITIES_MAX;
+use trestle_model::name::TableName;
 use trestle_proto::table::v1 as proto;
-use trestle_service::{
-    etag::Condition,
-    fault::{Fault, Reason, Violations, quoted},
-    limits::PAGE_ENTITIES_MAX,
-    name::TableName,
-};
 
 use crate::{
     entity::{Entity, EntityKey},

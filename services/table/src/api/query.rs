@@ -1,16 +1,14 @@
 //! The read calls: get, query, stream, explain.
 
 use tonic::Status;
+use trestle_model::fault::{Fault, Reason, Violations};
+use trestle_model::limits::{PAGE_BYTES_MAX, PAGE_ENTITIES_MAX, QUOTA_WAIT_MAX};
+use trestle_model::name::TableName;
 use trestle_proto::table::v1 as proto;
-use trestle_service::{
-    call_statistics::StatisticsRecorder,
-    fault::{Fault, Reason, Violations},
-    limits::{PAGE_BYTES_MAX, PAGE_ENTITIES_MAX, QUOTA_WAIT_MAX},
-    name::TableName,
-    response_stream::{self, ResponseSender, ResponseStream},
-};
+use trestle_rpc::call_statistics::StatisticsRecorder;
+use trestle_rpc::response_stream::{self, ResponseSender, ResponseStream};
 
-use super::{access_log::record_cost, parse};
+use super::{access_log::record_cost, parse, rejected};
 use crate::{
     authorize::EntityAccess,
     entity::EntityKey,
@@ -113,7 +111,7 @@ impl EntityStream {
                     wait_budget -= exceeded.wait;
                     sender.pause(exceeded.wait).await?;
                 }
-                other => return Ok(other.map_err(Fault::from)?),
+                other => return other.map_err(rejected),
             }
         }
     }

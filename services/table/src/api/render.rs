@@ -1,9 +1,12 @@
 //! From our own types to responses.
 
 use trestle_kv::{Durability, EngineStatus, Version};
+use trestle_model::etag::format_etag;
+use trestle_model::time::Ticks;
 use trestle_proto::service::v1 as service;
 use trestle_proto::table::v1 as proto;
-use trestle_service::{clock::Ticks, etag::format_etag, instance::instance_id, quota::HeavyHitter};
+use trestle_rpc::instance::instance_id;
+use trestle_rpc::quota::HeavyHitter;
 
 use crate::{keys::TableRecord, throttle::HotPartition, write::NewVersion};
 
@@ -35,8 +38,8 @@ pub(super) fn stats(
         engine: engine.name.to_owned(),
         server_version: env!("CARGO_PKG_VERSION").to_owned(),
         start_time: Some(started_at.into()),
-        storage_bytes: engine.storage_bytes,
-        free_bytes: engine.free_bytes,
+        storage_bytes: engine.disk.map_or(0, |disk| disk.storage_bytes),
+        free_bytes: engine.disk.map(|disk| disk.free_bytes),
         tables_being_reclaimed: tables_being_reclaimed as u64,
         hottest_partitions: Vec::new(),
         instance_id: instance_id().to_owned(),

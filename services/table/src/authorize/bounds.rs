@@ -13,12 +13,10 @@ use trestle_identity::{
     spec::TABLE,
 };
 use trestle_kv::order::compare_text;
+use trestle_model::fault::Fault;
+use trestle_model::name::{AccountName, TableName};
+use trestle_model::time::Ticks;
 use trestle_proto::service::v1::AccessPolicy;
-use trestle_service::{
-    clock::Ticks,
-    fault::Fault,
-    name::{AccountName, TableName},
-};
 
 use crate::entity::EntityKey;
 

@@ -15,7 +15,7 @@ use trestle_identity::{
     caller::{Authority, Caller},
     spec::TABLE,
 };
-use trestle_service::fault::Fault;
+use trestle_model::fault::Fault;
 
 pub(crate) use self::bounds::{EntityAccess, EntityAction, EntityPermissions};
 

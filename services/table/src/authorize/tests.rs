@@ -11,12 +11,10 @@ use trestle_identity::{
     sas::START_SKEW,
     spec::TABLE,
 };
+use trestle_model::fault::{Fault, Reason, Violations};
+use trestle_model::name::{AccountName, TableName};
+use trestle_model::time::Ticks;
 use trestle_proto::service::v1::AccessPolicy;
-use trestle_service::{
-    clock::Ticks,
-    fault::{Fault, Reason, Violations},
-    name::{AccountName, TableName},
-};
 
 use super::{EntityAccess, EntityAction, TableAction, check};
 use crate::entity::EntityKey;

@@ -1,10 +1,8 @@
 //! Names of properties: the shape of a C# identifier, by Unicode category.
 
 use trestle_filter::{is_name_part, is_name_start};
-use trestle_service::{
-    fault::{Reason, quoted},
-    limits,
-};
+use trestle_model::fault::{Reason, quoted};
+use trestle_model::limits;
 
 use crate::value::utf16_len;
 

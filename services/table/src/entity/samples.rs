@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use proptest::{collection::btree_map, prelude::*, sample::select};
 use trestle_kv::order::compare_text;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 use super::{Entity, EntityKey};

@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use proptest::prelude::*;
+use trestle_model::fault::quoted;
 use trestle_proto::table::v1::{Property, value::Kind};
-use trestle_service::fault::quoted;
 
 use super::{samples, *};
 

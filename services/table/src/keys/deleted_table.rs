@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use trestle_kv::Span;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::{DELETED_TABLE, TableId, VERSION, read_u64, table_id_prefix, versioned};
 use crate::corrupt::CorruptRecord;

@@ -27,7 +27,7 @@ mod table_id;
 mod tests;
 
 use trestle_kv::{Keyspace, order};
-use trestle_service::name::AccountName;
+use trestle_model::name::AccountName;
 
 pub use self::{
     deleted_table::{DeletedTable, deleted_table, deleted_table_id, deleted_tables},

@@ -1,7 +1,7 @@
 //! Keys of settings: access policies by table id, service properties by account.
 
 use bytes::Bytes;
-use trestle_service::name::AccountName;
+use trestle_model::name::AccountName;
 
 use super::{ACCESS_POLICIES, SERVICE_PROPERTIES, TableId, account_prefix, table_id_prefix};
 

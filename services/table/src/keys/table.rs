@@ -2,10 +2,8 @@
 
 use bytes::Bytes;
 use trestle_kv::{Span, order};
-use trestle_service::{
-    clock::Ticks,
-    name::{AccountName, TableName},
-};
+use trestle_model::name::{AccountName, TableName};
+use trestle_model::time::Ticks;
 
 use super::{TABLE, TableId, VERSION, account_prefix, read_u64, versioned};
 use crate::corrupt::CorruptRecord;

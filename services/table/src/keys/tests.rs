@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::*;
 

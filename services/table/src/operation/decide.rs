@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use trestle_kv::Version;
-use trestle_service::{clock::Ticks, etag::Condition, fault::Violations};
+use trestle_model::etag::Condition;
+use trestle_model::fault::Violations;
+use trestle_model::time::Ticks;
 
 use super::{EncodedEntity, EntityEffect, EntityOperation, WriteMode};
 use crate::{entity::Entity, error::TableError, stored};

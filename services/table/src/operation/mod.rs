@@ -6,7 +6,8 @@ mod tests;
 
 use bytes::Bytes;
 use trestle_kv::Version;
-use trestle_service::{etag::Condition, quota};
+use trestle_model::etag::Condition;
+use trestle_rpc::quota;
 
 use crate::{
     authorize::EntityAction,

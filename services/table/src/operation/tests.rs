@@ -1,4 +1,4 @@
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::*;
 use crate::{error::TableError, value::Value};
@@ -93,7 +93,7 @@ fn rejects_a_merge_with_too_many_properties() {
 
     assert!(at_the_bound.is_ok());
     let Err(TableError::Invalid(fault)) = past_it else { panic!("accepted") };
-    assert_eq!(fault.reason, trestle_service::fault::Reason::TooManyProperties);
+    assert_eq!(fault.reason, trestle_model::fault::Reason::TooManyProperties);
 }
 
 #[test]

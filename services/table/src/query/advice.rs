@@ -1,7 +1,7 @@
 //! Advice on how to make a query cheaper.
 
 use trestle_filter::{Comparison, Expr, Operator};
-use trestle_service::fault::quoted;
+use trestle_model::fault::quoted;
 
 use super::{region::Region, scope::QueryScope};
 

@@ -7,7 +7,7 @@
 //! literals of another type, which are true for every entity or for none.
 
 use trestle_filter::{Comparison, EdmValueRef, Expr, holds, rank};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::eval::{TIMESTAMP, system_slot};
 

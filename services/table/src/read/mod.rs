@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use trestle_kv::Engine;
-use trestle_service::{clock::Clock, name::TableName, quota};
+use trestle_model::name::TableName;
+use trestle_model::time::Clock;
+use trestle_rpc::quota;
 
 pub(crate) use self::page::{EntityPage, PageLimit};
 use crate::{

@@ -3,10 +3,9 @@
 use bytes::Bytes;
 use tokio::time::Instant;
 use trestle_kv::{EngineError, Entry, ScanLimit, Snapshot, Span, after_key, turns::Pace};
-use trestle_service::{
-    limits::{PAGE_SCANNED_MAX, PAGE_TIME_MAX},
-    page, quota,
-};
+use trestle_model::limits::{PAGE_SCANNED_MAX, PAGE_TIME_MAX};
+use trestle_model::page;
+use trestle_rpc::quota;
 
 use super::{EntityReader, PlannedQuery, ReadCost, project, span::span};
 use crate::{

@@ -1,7 +1,8 @@
 //! Writing the stored form.
 
 use bytes::Bytes;
-use trestle_service::{clock::Ticks, etag::format_etag};
+use trestle_model::etag::format_etag;
+use trestle_model::time::Ticks;
 
 use super::{
     FORMAT, HEADER_BYTES,

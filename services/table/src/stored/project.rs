@@ -1,11 +1,9 @@
 //! Choosing properties of an encoded entity without decoding it.
 
 use bytes::Bytes;
+use trestle_model::fault::{Reason, Violations};
+use trestle_model::limits;
 use trestle_proto::table::v1::PropertyMask;
-use trestle_service::{
-    fault::{Reason, Violations},
-    limits,
-};
 
 use super::EntityView;
 use crate::corrupt::CorruptRecord;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use trestle_filter::EdmValueRef;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::wire::{WireReader, entity, property, text, timestamp, value};
 use crate::{

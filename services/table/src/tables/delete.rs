@@ -1,7 +1,7 @@
 //! Deletes a table.
 
 use trestle_kv::{ChangeSpec, Lock, Writes, transact};
-use trestle_service::name::{AccountName, TableName};
+use trestle_model::name::{AccountName, TableName};
 
 use super::Tables;
 use crate::{

@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use trestle_kv::{ScanLimit, Span, after_key};
-use trestle_service::{limits::PAGE_ENTITIES_MAX, name::AccountName, page};
+use trestle_model::limits::PAGE_ENTITIES_MAX;
+use trestle_model::name::AccountName;
+use trestle_model::page;
 
 use super::Tables;
 use crate::{

@@ -12,12 +12,10 @@ use trestle_identity::{
     spec::TABLE,
 };
 use trestle_kv::{ChangeSpec, Engine, Lock, Writes, count, transact};
-use trestle_service::{
-    clock::Clock,
-    fault::{Fault, Violations},
-    name::{AccountName, TableName},
-    quota::{StorageLimit, StorageOwner, StorageQuotas},
-};
+use trestle_model::fault::{Fault, Violations};
+use trestle_model::name::{AccountName, TableName};
+use trestle_model::time::Clock;
+use trestle_rpc::quota::{StorageLimit, StorageOwner, StorageQuotas};
 
 pub(crate) use self::list::ListTables;
 use crate::{

@@ -3,12 +3,10 @@
 use std::collections::HashMap;
 
 use trestle_kv::visit_rows;
+use trestle_model::fault::Fault;
+use trestle_model::name::AccountName;
 use trestle_proto::service::v1::QuotaUsage;
-use trestle_service::{
-    fault::Fault,
-    name::AccountName,
-    quota::{MeasuredUsage, StorageLimit, StorageOwner},
-};
+use trestle_rpc::quota::{MeasuredUsage, StorageLimit, StorageOwner};
 
 use super::Tables;
 use crate::{

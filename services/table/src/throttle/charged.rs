@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use trestle_service::quota::{KeyedBuckets, Quota, Rate};
+use trestle_rpc::quota::{KeyedBuckets, Quota, Rate};
 
 /// The buckets of a partition and of its account. Where one has no limit, it is never charged.
 pub(super) struct ChargedBuckets {

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use trestle_service::{
-    fault::{self, Fault},
-    quota::Rate,
-};
+use trestle_model::fault::{self, Fault};
+use trestle_rpc::quota::Rate;
 
 /// A quota that would be exceeded.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 //! Enforces the quotas of accounts and partitions, and measures which partitions are used most.
 //!
-//! Every entity that is written or examined costs its weight in tokens, see [`trestle_service::quota`]: writes reserve
+//! Every entity that is written or examined costs its weight in tokens, see [`trestle_rpc::quota`]: writes reserve
 //! them before they run, reads while they run. Only a caller over its own limit waits.
 
 mod charged;
@@ -17,11 +17,9 @@ use opentelemetry::metrics::{Counter, Meter};
 #[cfg(test)]
 use opentelemetry::metrics::{MeterProvider as _, noop::NoopMeterProvider};
 use tokio::time::Instant;
-use trestle_service::{
-    name::{AccountName, TableName},
-    quota::{HeavyHitter, HeavyHitters, KeyedBuckets, LiveQuotas},
-    semconv,
-};
+use trestle_model::name::{AccountName, TableName};
+use trestle_rpc::quota::{HeavyHitter, HeavyHitters, KeyedBuckets, LiveQuotas};
+use trestle_rpc::semconv;
 
 use self::charged::ChargedBuckets;
 pub(crate) use self::exceeded::QuotaExceeded;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use opentelemetry::{KeyValue, metrics::Meter};
-use trestle_service::semconv;
+use trestle_rpc::semconv;
 
 use super::Throttle;
 

@@ -3,7 +3,9 @@
 use std::{hash::BuildHasher as _, time::Duration};
 
 use opentelemetry::KeyValue;
-use trestle_service::{fault::quoted, quota::Usage, semconv};
+use trestle_model::fault::quoted;
+use trestle_rpc::quota::Usage;
+use trestle_rpc::semconv;
 
 use super::{
     HotPartition, QuotaExceeded, TableRef, Throttle,

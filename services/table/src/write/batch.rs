@@ -3,10 +3,8 @@
 use std::collections::HashSet;
 
 use trestle_kv::{ChangeSpec, ReadId, Reads, Version, Writes, transact};
-use trestle_service::{
-    fault::{Fault, Reason, quoted},
-    limits::{BATCH_BYTES_MAX, BATCH_OPERATIONS_MAX},
-};
+use trestle_model::fault::{Fault, Reason, quoted};
+use trestle_model::limits::{BATCH_BYTES_MAX, BATCH_OPERATIONS_MAX};
 
 use super::{EntityWriter, NewVersion, WriteResult, add_writes, keys_of};
 use crate::{

@@ -7,7 +7,7 @@ use std::{collections::HashMap, convert::Infallible};
 
 use bytes::Bytes;
 use trestle_kv::{ChangeSpec, CommitError, Limits, Lock, ReadId, Reads, Version, Writes, transact};
-use trestle_service::limits::QUOTA_WAIT_MAX;
+use trestle_model::limits::QUOTA_WAIT_MAX;
 
 use super::{EntityWriter, WriteResult, add_writes, keys_of};
 use crate::{

@@ -3,12 +3,11 @@
 use std::path::Path;
 
 use trestle_identity::caller::{Authority, Caller};
-use trestle_kv::{FjallEngine, FjallOptions, ManualClock, SystemClock, Ticks};
-use trestle_service::{
-    etag::Condition,
-    fault::Violations,
-    name::{AccountName, TableName},
-};
+use trestle_kv_fjall::{FjallEngine, FjallOptions};
+use trestle_model::etag::Condition;
+use trestle_model::fault::Violations;
+use trestle_model::name::{AccountName, TableName};
+use trestle_model::time::{ManualClock, SystemClock, Ticks};
 
 use super::*;
 use crate::{

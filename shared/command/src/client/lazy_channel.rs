@@ -16,7 +16,8 @@ use tonic::{
 };
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 use tonic_types::StatusExt as _;
-use trestle_service::{rpc_path::service_of, unserved::is_unserved};
+use trestle_rpc::rpc_path::service_of;
+use trestle_rpc::unserved::is_unserved;
 
 use super::CallMetadata;
 use crate::{

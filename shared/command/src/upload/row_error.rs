@@ -1,7 +1,7 @@
 //! The error of a row, with the fields that its file has in place of those of the call.
 
 use tonic_types::Status as RpcStatus;
-use trestle_service::fault::split_property_path;
+use trestle_model::fault::split_property_path;
 
 use super::describe;
 

@@ -1,7 +1,7 @@
 //! Trees and their canonical texts, and that no text makes the parser panic.
 
 use proptest::{collection::vec, prelude::*, sample::select};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 use super::*;

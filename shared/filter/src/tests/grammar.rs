@@ -207,9 +207,9 @@ fn an_error_becomes_a_violation_of_the_field_filter() {
     let text = error.to_string();
     assert_eq!(text, "Syntax error at position 2 in 'a ?'. Unexpected character `?`");
 
-    let fault = trestle_service::fault::Fault::from(error);
+    let fault = trestle_model::fault::Fault::from(error);
 
-    assert_eq!(fault.reason, trestle_service::fault::Reason::InvalidInput);
+    assert_eq!(fault.reason, trestle_model::fault::Reason::InvalidInput);
     let fields: Vec<_> = fault.violations.iter().map(|it| it.field.as_str()).collect();
     assert_eq!(fields, ["filter"]);
     assert!(fault.message.contains("Syntax error at position 2"), "{}", fault.message);

@@ -1,6 +1,6 @@
 //! Bounds of bytes, tokens and depth: at the bound a filter is parsed, past it rejected.
 
-use trestle_service::limits;
+use trestle_model::limits;
 
 use super::*;
 

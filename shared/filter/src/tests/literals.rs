@@ -1,6 +1,6 @@
 //! Literals: what is one, what is none, and how each is written.
 
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 use super::*;

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use proptest::{prelude::*, sample::select};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 use super::*;

@@ -6,11 +6,11 @@
 use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use tower::Service;
-use trestle_service::{
-    fault::{Fault, Reason, meaning, quoted},
-    layer::{Request, Response, ResponseFuture, middleware::Middleware},
-    upstream::kind::kind_of,
-};
+use trestle_model::fault::{Fault, Reason, quoted};
+use trestle_rpc::layer::middleware::Middleware;
+use trestle_rpc::layer::{Request, Response, ResponseFuture};
+use trestle_rpc::status::meaning;
+use trestle_rpc::upstream::kind::kind_of;
 
 use tonic::Code;
 

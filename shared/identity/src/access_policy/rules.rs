@@ -2,12 +2,10 @@
 
 use trestle_proto::service::v1::AccessPolicy;
 
-use trestle_service::{
-    clock::Ticks,
-    fault::{Fault, Reason, Violations, quoted},
-    limits::{ACCESS_POLICIES_MAX, ACCESS_POLICY_ID_CHARS_MAX},
-    xml,
-};
+use trestle_model::fault::{Fault, Reason, Violations, quoted};
+use trestle_model::limits::{ACCESS_POLICIES_MAX, ACCESS_POLICY_ID_CHARS_MAX};
+use trestle_model::time::Ticks;
+use trestle_model::xml;
 
 /// Whether the policies of a resource, whose permissions are `letters` in that order, are valid to
 /// be stored.

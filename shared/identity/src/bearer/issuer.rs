@@ -20,7 +20,10 @@ use crate::{
     caller::{Authority, Caller},
     sas::{Check, Denied},
 };
-use trestle_service::{clock::Ticks, fault::Reason, name::AccountName, peer::Peer};
+use trestle_model::fault::Reason;
+use trestle_model::name::AccountName;
+use trestle_model::time::Ticks;
+use trestle_rpc::peer::Peer;
 
 /// Most verified tokens that are cached.
 const TOKENS_MAX: usize = 1024;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Map, Number, Value};
 
 use super::jwks::{Algorithm, decoded};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 /// Longest token, in bytes.
 pub const BEARER_BYTES_MAX: usize = 8192;

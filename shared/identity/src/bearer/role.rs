@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::{authorize::AccountNeed, caller::Letters};
-use trestle_service::fault::{Fault, Reason};
+use trestle_model::fault::{Fault, Reason};
 
 /// What a bearer token permits in each account that its issuer acts for, in all services. A later role includes the
 /// earlier ones.

@@ -17,7 +17,9 @@ use crate::{
     sas::{Check, Denied},
 };
 use std::{sync::Arc, time::Duration};
-use trestle_service::{clock::Ticks, fault::Reason, name::AccountName};
+use trestle_model::fault::Reason;
+use trestle_model::name::AccountName;
+use trestle_model::time::Ticks;
 
 const NOW: i64 = 1_795_262_400;
 const ISSUER: &str = "https://login.example.com";

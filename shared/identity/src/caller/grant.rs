@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::Letters;
 use crate::{bearer::Role, field_values::FieldValues, spec::ServiceSpec};
-use trestle_service::fault::Fault;
+use trestle_model::fault::Fault;
 
 /// The authorization of a caller in an account.
 #[derive(Debug, Clone, PartialEq, Eq)]

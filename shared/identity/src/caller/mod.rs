@@ -20,15 +20,14 @@ pub use self::{
     letters::Letters,
 };
 use crate::spec::SERVICES;
-pub use trestle_service::name::ACCOUNT_HEADER;
-use trestle_service::{
-    call_statistics::{LoggedCaller, StatisticsRecorder},
-    fault::Fault,
-    forwarded::{self, Forwarded},
-    layer::{Request, shares::CallHolder},
-    name::AccountName,
-    quota::CallQuotas,
-};
+use trestle_model::fault::Fault;
+pub use trestle_model::name::ACCOUNT_HEADER;
+use trestle_model::name::AccountName;
+use trestle_rpc::call_statistics::{LoggedCaller, StatisticsRecorder};
+use trestle_rpc::forwarded::{self, Forwarded};
+use trestle_rpc::layer::Request;
+use trestle_rpc::layer::shares::CallHolder;
+use trestle_rpc::quota::CallQuotas;
 
 /// The header with the authorization of the caller, if that is less than full access.
 pub const GRANT_HEADER: &str = "trestle-grant-bin";

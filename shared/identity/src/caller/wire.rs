@@ -10,10 +10,8 @@ use tonic::metadata::{BinaryMetadataValue, MetadataMap};
 
 use self::message::GrantWire;
 use super::{ACCOUNT_HEADER, Caller, GRANT_HEADER};
-use trestle_service::{
-    fault::{Fault, Reason},
-    name::AccountName,
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::name::AccountName;
 
 /// Writes `caller` into headers.
 pub(super) fn write(caller: &Caller, headers: &mut HeaderMap) {

@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use trestle_service::{
-    fault::{Fault, Reason},
-    layer::ResponseFuture,
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_rpc::layer::ResponseFuture;
 
 use crate::ending::end_response;
 

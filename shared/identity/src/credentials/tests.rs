@@ -14,12 +14,10 @@ use crate::{
     caller::{Authority, Caller},
     sas::{Denied, VerifiedTokens},
 };
-use trestle_service::{
-    clock::{SystemClock, Ticks},
-    fault::Reason,
-    name::AccountName,
-    peer::PeerTls,
-};
+use trestle_model::fault::Reason;
+use trestle_model::name::AccountName;
+use trestle_model::time::{SystemClock, Ticks};
+use trestle_rpc::peer::PeerTls;
 
 /// 2026-01-01T12:00:00Z.
 const NOON: i64 = 1_767_268_800;

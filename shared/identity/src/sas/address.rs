@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::Malformed;
-use trestle_service::fault::quoted;
+use trestle_model::fault::quoted;
 
 /// An IPv4 address, or all from one to another, both included.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,11 +15,9 @@ use crate::{
     bearer::Role,
     caller::{AccountGrant, Authority, Caller, Letters, PolicyRef, ResourceGrant},
 };
-use trestle_service::{
-    clock::Ticks,
-    fault::{Fault, Reason},
-    peer::Peer,
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::time::Ticks;
+use trestle_rpc::peer::Peer;
 
 /// Most accounts that are tried for a token without an account name: bounds the work of a call.
 pub(super) const TRIED_MAX: usize = 16;

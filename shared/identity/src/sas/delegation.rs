@@ -12,7 +12,7 @@ use crate::{
     bearer::Role,
     spec::{DelegationForm, ServiceSpec},
 };
-use trestle_service::fault::quoted;
+use trestle_model::fault::quoted;
 
 /// Since this version headers and parameters of the request are signed too. A token here has none.
 const SIGNS_REQUESTS: &str = "2026-04-06";

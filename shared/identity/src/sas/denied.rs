@@ -2,7 +2,7 @@
 
 use super::Malformed;
 use crate::account::Account;
-use trestle_service::fault::{Fault, Reason};
+use trestle_model::fault::{Fault, Reason};
 
 /// The checks of a token, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

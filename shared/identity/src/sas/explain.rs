@@ -13,7 +13,9 @@ use super::{
     string_to_sign,
 };
 use crate::account::Account;
-use trestle_service::{clock::Ticks, fault::Reason, peer::Peer};
+use trestle_model::fault::Reason;
+use trestle_model::time::Ticks;
+use trestle_rpc::peer::Peer;
 
 /// The content of a token and the results of its checks.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The protocols that a token is valid over.
 
 use super::Malformed;
-use trestle_service::fault::quoted;
+use trestle_model::fault::quoted;
 
 /// The protocols that a token may be used over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use crate::{
     field_values::FieldValues,
     spec::{ResourceType, SERVICES, ServiceSpec},
 };
-use trestle_service::fault::quoted;
+use trestle_model::fault::quoted;
 
 /// Since this version the encryption scope is signed.
 const SIGNS_ENCRYPTION: &str = "2020-12-06";

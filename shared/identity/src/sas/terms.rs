@@ -2,7 +2,7 @@
 
 use super::{AddressRange, Delegation, Malformed, Protocol, Scope, Time, Version};
 use crate::caller::Letters;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 /// Since this version addresses and protocols are signed, and account signatures exist.
 const SIGNS_PEERS: &str = "2015-04-05";

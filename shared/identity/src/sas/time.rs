@@ -6,7 +6,8 @@ use std::fmt;
 use time::{Date, Month, OffsetDateTime, PrimitiveDateTime, Time as Clock, UtcOffset};
 
 use super::Malformed;
-use trestle_service::{clock::Ticks, fault::quoted};
+use trestle_model::fault::quoted;
+use trestle_model::time::Ticks;
 
 /// A time of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -25,7 +25,7 @@ impl Version {
     /// # Errors
     /// An invalid date, or one before the first supported version.
     pub fn parse(text: String) -> Result<Self, Malformed> {
-        let quoted = trestle_service::fault::quoted(&text);
+        let quoted = trestle_model::fault::quoted(&text);
         if date(&text).is_none() {
             let rule = format!("must be a version such as 2021-12-02: value=`{quoted}`");
             return Err(Malformed::new("sv", rule));

@@ -10,7 +10,7 @@ mod tests;
 use std::{borrow::Cow, fmt::Write as _};
 
 use http::{HeaderName, header};
-use trestle_service::fault::quoted;
+use trestle_model::fault::quoted;
 
 use self::form::{Order, Secondary, SignedForm, WhiteSpace};
 use super::{

@@ -14,10 +14,8 @@ use std::{
 use http::{HeaderMap, header};
 use time::{OffsetDateTime, UtcOffset, format_description::well_known::Rfc2822};
 
-use trestle_service::{
-    clock::Ticks,
-    fault::{Reason, quoted},
-};
+use trestle_model::fault::{Reason, quoted};
+use trestle_model::time::Ticks;
 
 use crate::{
     account::{AccountKey, AccountSet, Signature},

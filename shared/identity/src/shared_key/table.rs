@@ -39,7 +39,7 @@ fn text(request: &SignedRequest<'_>, account: &str, path: &str) -> String {
 mod tests {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
     use http::{HeaderMap, HeaderName, HeaderValue};
-    use trestle_service::clock::Ticks;
+    use trestle_model::time::Ticks;
 
     use super::*;
     use crate::{

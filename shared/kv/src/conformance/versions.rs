@@ -5,7 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{KIND, OpenStore, commit, covering, get, key, put};
-use crate::{ChangeSpec, Clock as _, Ticks, Version, Writes, transact};
+use crate::{ChangeSpec, Version, Writes, transact};
+use trestle_model::time::{Clock as _, Ticks};
 
 /// From change to change, with a clock that does not advance or is set back, through several handles and across a
 /// reopening.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::time::ManualClock;
+use trestle_model::time::ManualClock;
 
 const SECOND: u64 = 10_000_000;
 const HOUR: u64 = 3600 * SECOND;

@@ -6,7 +6,7 @@ use trestle_kv::conformance::KEYSPACES;
 use trestle_kv::faulty::{FaultRates, FaultyEngine};
 use trestle_kv::{CommitError, Engine, EngineError, MemoryEngine};
 
-use crate::world::{commit, everything, get, key, put};
+use trestle_kv::conformance::rows::{commit, everything, get, key, put};
 
 fn faulty(seed: u64, rates: FaultRates) -> (FaultyEngine, MemoryEngine) {
     let inner = MemoryEngine::new(KEYSPACES);

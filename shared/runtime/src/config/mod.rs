@@ -24,7 +24,7 @@ use serde::{
     Deserialize as _, Deserializer, Serialize,
     de::{DeserializeOwned, Error as _, IntoDeserializer as _},
 };
-use trestle_service::small_file;
+use trestle_rpc::small_file;
 
 pub use self::{
     check::mistakes, contradictions::Exclusion, redacted::shown, whole_numbers::bounds,

@@ -1,6 +1,7 @@
 //! The health service of gRPC over the statuses of a process.
 
 use std::{collections::BTreeMap, sync::Arc};
+use trestle_rpc::status::IntoStatus as _;
 
 use futures::{
     StreamExt as _,
@@ -12,7 +13,7 @@ use tonic_health::pb::{
     HealthCheckRequest, HealthCheckResponse, health_check_response::ServingStatus,
     health_server::Health,
 };
-use trestle_service::fault::{Fault, Reason, quoted};
+use trestle_model::fault::{Fault, Reason, quoted};
 
 /// The full name of the service.
 const HEALTH: &str = "grpc.health.v1.Health";

@@ -6,7 +6,7 @@ use tonic_reflection::pb::v1::{
     ServiceResponse, server_reflection_request::MessageRequest,
     server_reflection_response::MessageResponse,
 };
-use trestle_service::fault::quoted;
+use trestle_model::fault::quoted;
 
 use super::index::DescriptorIndex;
 

@@ -9,7 +9,7 @@ use std::{
 use hyper_util::server::graceful::GracefulConnection;
 use tokio::time::sleep;
 use tracing::debug;
-use trestle_service::peer::Peer;
+use trestle_rpc::peer::Peer;
 
 use super::{connection::Connection, tuning::PollCount};
 

@@ -17,7 +17,8 @@ use opentelemetry::{KeyValue, metrics::Meter};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
-use trestle_service::{log_rate::LogRate, semconv};
+use trestle_rpc::log_rate::LogRate;
+use trestle_rpc::semconv;
 
 use super::{
     goaway::GoawayDrain,

@@ -20,7 +20,7 @@ use tokio::{
     sync::Notify,
     time::{Instant, timeout, timeout_at},
 };
-use trestle_service::fault::{Fault, Reason};
+use trestle_model::fault::{Fault, Reason};
 
 /// Part of the user agent of clients that fail calls at GOAWAY.
 const FAILS_CALLS: &str = "tonic/";

@@ -1,6 +1,7 @@
 //! A connection on hyper, over HTTP/2 or HTTP/1.
 
 use std::{cell::RefCell, convert::Infallible, future};
+use trestle_rpc::status::{DOMAIN, IntoStatus as _};
 
 use hyper::{
     body::Incoming,
@@ -8,9 +9,9 @@ use hyper::{
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tonic::{Status, body::Body};
+use tonic::body::Body;
 use tower::Service as _;
-use trestle_service::peer::Peer;
+use trestle_rpc::peer::Peer;
 
 use super::{
     close::jittered,
@@ -52,7 +53,7 @@ impl Connection {
             async move {
                 let (answer, in_flight) = match admitted {
                     Ok((answer, in_flight)) => (answer.await?, Some(in_flight)),
-                    Err(fault) => (Status::from(fault).into_http(), None),
+                    Err(fault) => (fault.into_status(DOMAIN).into_http(), None),
                 };
                 Ok::<_, Infallible>(answer.map(|body| PiecedBody::new(body, unsent, in_flight)))
             }

@@ -24,7 +24,7 @@ use std::{net::SocketAddr, time::Duration};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::warn;
-use trestle_service::layer::CallService;
+use trestle_rpc::layer::CallService;
 
 use self::connection::Connection;
 use crate::tls::Tls;

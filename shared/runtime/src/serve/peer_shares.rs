@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use trestle_service::peer::PeerKey;
+use trestle_rpc::peer::PeerKey;
 
 /// A member is evicted for a newer one of the same peer only from this age on: of connections that are opened
 /// together, none is closed for another.

@@ -14,7 +14,7 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
-use trestle_service::peer::PeerTls;
+use trestle_rpc::peer::PeerTls;
 
 use crate::tls::Tls;
 

@@ -4,7 +4,8 @@ use std::{io, path::Path};
 
 use opentelemetry::metrics::Meter;
 use tracing_appender::non_blocking::ErrorCounter;
-use trestle_service::{access::AccessLog, semconv, small_file};
+use trestle_rpc::access::AccessLog;
+use trestle_rpc::{semconv, small_file};
 
 use super::{AccessKeys, AccessOutput, TelemetryError, TelemetrySettings, failed};
 

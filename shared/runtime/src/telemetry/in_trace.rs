@@ -8,7 +8,7 @@ use tracing_subscriber::{
     fmt::{FmtContext, FormatEvent, FormatFields, format::Writer},
     registry::LookupSpan,
 };
-use trestle_service::semconv;
+use trestle_rpc::semconv;
 
 /// Lines with the trace in which they were written, if one exists.
 pub(super) struct InTrace<F> {

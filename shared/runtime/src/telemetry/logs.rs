@@ -16,7 +16,7 @@ use tracing_subscriber::{
     },
     layer::Filter,
 };
-use trestle_service::semconv;
+use trestle_rpc::semconv;
 
 use super::{
     colors::{env_text, may_color},

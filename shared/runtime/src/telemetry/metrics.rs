@@ -8,7 +8,7 @@ use opentelemetry_sdk::{
     metrics::{PeriodicReader, SdkMeterProvider},
 };
 use prometheus::Registry;
-use trestle_service::semconv;
+use trestle_rpc::semconv;
 
 use crate::build;
 

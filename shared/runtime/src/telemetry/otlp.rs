@@ -19,7 +19,7 @@ use opentelemetry_sdk::{
     metrics::{Temporality, data::ResourceMetrics, exporter::PushMetricExporter},
 };
 use tonic::transport::{Channel, Endpoint};
-use trestle_service::exemplar::{Exemplar, Exemplars, Series};
+use trestle_rpc::exemplar::{Exemplar, Exemplars, Series};
 
 use super::{
     export_errors::{ExportErrors, cause_of_status},

@@ -10,7 +10,7 @@ use rustix::{
     process::{Resource, getrlimit},
     time::{ClockId, clock_gettime},
 };
-use trestle_service::semconv;
+use trestle_rpc::semconv;
 
 /// Field of `/proc/self/stat` with the start, in ticks since the boot; behind the name of the command.
 const START_FIELD: usize = 19;

@@ -8,7 +8,7 @@ use tracing_subscriber::{
     EnvFilter, Layer as _,
     filter::{FilterExt as _, filter_fn},
 };
-use trestle_service::semconv;
+use trestle_rpc::semconv;
 
 use super::{
     TelemetryError, TelemetrySettings, export_errors,

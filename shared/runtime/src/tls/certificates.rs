@@ -12,7 +12,7 @@ use tokio_rustls::rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject as _},
     server::{NoClientAuth, WebPkiClientVerifier, danger::ClientCertVerifier},
 };
-use trestle_service::small_file;
+use trestle_rpc::small_file;
 
 use super::Validity;
 

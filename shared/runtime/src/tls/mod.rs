@@ -24,7 +24,8 @@ use tokio_rustls::{
     },
 };
 use tracing::{debug, info};
-use trestle_service::{log_rate::LogRate, semconv};
+use trestle_rpc::log_rate::LogRate;
+use trestle_rpc::semconv;
 
 pub use self::{
     certificates::{Certificates, ClientCertificates, TlsError, TlsFile, TlsFiles},

@@ -9,13 +9,13 @@ use tokio::{
     net::TcpStream,
 };
 use tokio_util::sync::CancellationToken;
+use trestle_rpc::exemplar::Exemplars;
 use trestle_runtime::{
     admin::{Admin, AdminPage, AllowsHost},
     health::Health,
     openmetrics::Exposition,
     serve::bind,
 };
-use trestle_service::exemplar::Exemplars;
 
 const TABLE: &str = "trestle.table.v1.TableService";
 

@@ -21,8 +21,8 @@ use tonic_health::pb::{
     HealthCheckRequest, health_client::HealthClient, health_server::HealthServer,
 };
 use tower::{Service as _, service_fn};
+use trestle_rpc::layer::{CallService, Request};
 use trestle_runtime::serve::{Bounds, Drained, serve};
-use trestle_service::layer::{CallService, Request};
 
 use crate::listening::{BOUNDS, listen};
 

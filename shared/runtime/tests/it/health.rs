@@ -7,8 +7,8 @@ use tonic::Code;
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
+use trestle_rpc::layer::CallService;
 use trestle_runtime::health::Health;
-use trestle_service::layer::CallService;
 
 const TABLE: &str = "trestle.table.v1.TableService";
 

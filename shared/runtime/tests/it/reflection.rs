@@ -13,8 +13,8 @@ use tonic_reflection::pb::v1::{
 use tonic_reflection::pb::v1alpha;
 use tonic_types::StatusExt as _;
 use tower::{ServiceExt as _, service_fn};
+use trestle_rpc::layer::{CallService, Request, Response};
 use trestle_runtime::{health::Health, health_reflection::HealthReflectionRouter};
-use trestle_service::layer::{CallService, Request, Response};
 
 const TABLE: &str = "trestle.table.v1.TableService";
 

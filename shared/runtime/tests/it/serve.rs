@@ -12,12 +12,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status, body::Body};
 use tower::{Service as _, service_fn};
+use trestle_rpc::layer::{CallService, Request, Response};
+use trestle_rpc::peer::Peer;
+use trestle_rpc::upstream::{Endpoint, Remote, RemoteOptions, Upstream};
 use trestle_runtime::serve::{Bounds, Drained, bind, bind_shared, serve};
-use trestle_service::{
-    layer::{CallService, Request, Response},
-    peer::Peer,
-    upstream::{Endpoint, Remote, RemoteOptions, Upstream},
-};
 
 use crate::listening::{BOUNDS, listen};
 

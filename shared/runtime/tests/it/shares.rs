@@ -16,11 +16,11 @@ use tokio_rustls::{
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tower::service_fn;
+use trestle_rpc::layer::{CallService, Request, Response};
 use trestle_runtime::{
     serve::{Connections, serve},
     tls::{Certificates, ClientCertificates, Tls, TlsFiles},
 };
-use trestle_service::layer::{CallService, Request, Response};
 
 use crate::listening::{BOUNDS, listen};
 

@@ -23,8 +23,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, body::Body};
 use tower::service_fn;
+use trestle_rpc::layer::{CallService, Request, Response};
 use trestle_runtime::serve::{Bounds, serve};
-use trestle_service::layer::{CallService, Request, Response};
 
 use crate::listening::{self, listen};
 

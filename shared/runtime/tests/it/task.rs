@@ -12,8 +12,9 @@ use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
+use trestle_rpc::exemplar::Exemplars;
+use trestle_rpc::semconv;
 use trestle_runtime::{openmetrics::Exposition, task::Task};
-use trestle_service::{exemplar::Exemplars, semconv};
 
 /// A loop that counts its ticks; the first `busy` of them report more work, and tick `fails`
 /// fails.

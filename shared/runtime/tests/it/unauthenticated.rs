@@ -12,15 +12,13 @@ use tonic_reflection::pb::v1::{
 };
 use tonic_types::StatusExt as _;
 use tower::{ServiceExt as _, service_fn};
-use trestle_runtime::{health::Health, health_reflection::HealthReflectionRouter};
-use trestle_service::{
-    layer::{CallService, Request, Response},
-    limits::{
-        HEALTH_CALLS_MAX, HEALTH_MESSAGE_BYTES_MAX, REFLECTION_CALLS_MAX,
-        REFLECTION_HOST_BYTES_MAX, REFLECTION_MESSAGE_BYTES_MAX, STREAM_IDLE_MAX,
-    },
-    peer::Peer,
+use trestle_model::limits::{
+    HEALTH_CALLS_MAX, HEALTH_MESSAGE_BYTES_MAX, REFLECTION_CALLS_MAX, REFLECTION_HOST_BYTES_MAX,
+    REFLECTION_MESSAGE_BYTES_MAX, STREAM_IDLE_MAX,
 };
+use trestle_rpc::layer::{CallService, Request, Response};
+use trestle_rpc::peer::Peer;
+use trestle_runtime::{health::Health, health_reflection::HealthReflectionRouter};
 
 /// How long a message may take to arrive.
 const REQUEST_WITHIN: Duration = Duration::from_secs(20);

@@ -10,6 +10,7 @@ use std::{
     },
     time::Duration,
 };
+use trestle_rpc::status::{DOMAIN, IntoStatus as _};
 
 use http_body_util::BodyExt as _;
 use opentelemetry::metrics::MeterProvider as _;
@@ -23,15 +24,13 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status, body::Body};
 use tower::{Service as _, service_fn};
+use trestle_model::fault::{Fault, Reason};
+use trestle_rpc::layer::{CallService, Request, Response};
+use trestle_rpc::upstream::{Endpoint, Remote, RemoteOptions, Upstream};
 use trestle_runtime::{
     health::Health,
     health_reflection::HealthReflectionRouter,
     serve::{Bounds, Connections, Drained, Listener, bind, serve},
-};
-use trestle_service::{
-    fault::{Fault, Reason},
-    layer::{CallService, Request, Response},
-    upstream::{Endpoint, Remote, RemoteOptions, Upstream},
 };
 
 use crate::listening::BOUNDS;
@@ -91,7 +90,7 @@ async fn code(mut upstream: Upstream, request: Request) -> Code {
 
 fn unavailable() -> Response {
     let fault = Fault::new(Reason::ServerUnavailable, "not now");
-    Status::from(fault.retry_after(Duration::from_millis(30))).into_http()
+    fault.retry_after(Duration::from_millis(30)).into_status(DOMAIN).into_http()
 }
 
 /// One attempt, as a role received it.

@@ -1,6 +1,7 @@
 //! Sentences of codes, and the texts of ours that replace them.
 
-use trestle_service::fault::{Reason, meaning};
+use trestle_model::fault::Reason;
+use trestle_rpc::status::meaning;
 
 use super::*;
 

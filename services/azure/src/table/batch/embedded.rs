@@ -1,7 +1,7 @@
 //! The HTTP requests inside of a batch.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use trestle_service::fault::{Fault, Reason};
+use trestle_model::fault::{Fault, Reason};
 
 /// Most headers of a part, and of a request in it.
 const HEADERS_MAX: usize = 64;

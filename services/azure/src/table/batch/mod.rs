@@ -11,10 +11,10 @@ mod plan;
 use http::{HeaderValue, Response, StatusCode, header};
 use prost::Message as _;
 use tonic::{Code, Status, body::Body};
+use trestle_model::time::Ticks;
 use trestle_proto::table::v1::{
     BatchOperation, BatchResult, Entity, ExecuteBatchRequest, ExecuteBatchResponse, batch_operation,
 };
-use trestle_service::clock::Ticks;
 
 use self::{
     answer::PartAnswer,

@@ -1,13 +1,11 @@
 //! The operations of a batch: changes of one table, or one query.
 
 use http::{HeaderValue, header};
+use trestle_model::fault::{Fault, Reason, quoted};
+use trestle_model::limits::BATCH_OPERATIONS_MAX;
+use trestle_model::name::AccountName;
 use trestle_proto::table::v1::{
     BatchDelete, BatchInsert, BatchOperation, BatchUpdate, BatchUpsert, batch_operation,
-};
-use trestle_service::{
-    fault::{Fault, Reason, quoted},
-    limits::BATCH_OPERATIONS_MAX,
-    name::AccountName,
 };
 
 use super::{

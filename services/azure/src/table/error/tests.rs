@@ -3,10 +3,8 @@
 use http::{HeaderValue, Request, header};
 use http_body_util::BodyExt as _;
 use serde_json::Value;
-use trestle_service::{
-    clock::Ticks,
-    fault::{Fault, Reason},
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::time::Ticks;
 
 use super::*;
 

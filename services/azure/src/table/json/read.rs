@@ -7,11 +7,9 @@ use serde::{
     de::{Deserializer, IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::{error::Category, value::RawValue};
+use trestle_model::edm::EdmType;
+use trestle_model::fault::{Fault, Reason, quoted};
 use trestle_proto::table::v1::{Entity, Property};
-use trestle_service::{
-    edm::EdmType,
-    fault::{Fault, Reason, quoted},
-};
 
 use super::value::{self, JsonText};
 use crate::table::path::Key;

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use proptest::prelude::*;
 use prost::Message as _;
+use trestle_model::fault::Reason;
 use trestle_proto::table::v1::{Entity, Property, Value, value::Kind};
-use trestle_service::fault::Reason;
 
 use super::*;
 use crate::table::{level::Level, path::Key};

@@ -3,11 +3,9 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
+use trestle_model::edm::{self, EdmType, datetime};
+use trestle_model::fault::quoted;
 use trestle_proto::table::v1::{Value, value::Kind};
-use trestle_service::{
-    edm::{self, EdmType, datetime},
-    fault::quoted,
-};
 
 /// A JSON string.
 #[derive(Deserialize)]

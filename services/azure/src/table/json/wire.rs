@@ -4,7 +4,8 @@
 
 use prost::encoding::{WireType, decode_key, decode_varint};
 use tonic::Status;
-use trestle_service::fault::{Fault, Reason};
+use trestle_model::fault::{Fault, Reason};
+use trestle_rpc::status::{DOMAIN, IntoStatus as _};
 
 use crate::error::RestError;
 
@@ -15,7 +16,7 @@ pub(crate) struct Unreadable;
 
 impl From<Unreadable> for Status {
     fn from(unreadable: Unreadable) -> Self {
-        Fault::new(Reason::InternalError, unreadable.to_string()).into()
+        Fault::new(Reason::InternalError, unreadable.to_string()).into_status(DOMAIN)
     }
 }
 

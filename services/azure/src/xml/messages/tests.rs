@@ -1,6 +1,6 @@
 use bytes::Bytes;
 use prost_types::Timestamp;
-use trestle_service::fault::Reason;
+use trestle_model::fault::Reason;
 
 use super::*;
 

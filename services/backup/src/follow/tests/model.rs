@@ -169,7 +169,8 @@ async fn run(args: &[&str]) -> Result<(), CliError> {
 /// Every row of a data directory.
 fn rows_of(data_dir: &Path) -> Rows {
     let keyspaces = rules().keyspaces;
-    let reader = trestle_kv::StoreReader::open(&data_dir.join("kv"), keyspaces.clone()).unwrap();
+    let reader =
+        trestle_kv_fjall::StoreReader::open(&data_dir.join("kv"), keyspaces.clone()).unwrap();
     let rows = |keyspace: &trestle_kv::Keyspace| {
         let rows = reader.rows(keyspace.name, None).unwrap().map(Result::unwrap);
         rows.map(|row| (row.key, row.value)).collect::<Vec<_>>()

@@ -7,12 +7,10 @@ use std::time::SystemTime;
 
 use http::{HeaderMap, HeaderValue, header};
 use prost_types::Timestamp;
+use trestle_model::fault::{Reason, quoted};
+use trestle_model::limits::CONDITION_ETAGS_MAX;
+use trestle_model::time::Ticks;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::{
-    clock::Ticks,
-    fault::{Reason, quoted},
-    limits::CONDITION_ETAGS_MAX,
-};
 use uuid::Uuid;
 
 use super::RequestParser;

@@ -6,12 +6,10 @@ mod tests;
 use std::fmt;
 
 use http::{HeaderMap, Uri};
+use trestle_model::fault::{Reason, quoted};
+use trestle_model::limits::COPY_SOURCE_BYTES_MAX;
+use trestle_model::name::AccountName;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::{
-    fault::{Reason, quoted},
-    limits::COPY_SOURCE_BYTES_MAX,
-    name::AccountName,
-};
 use uuid::Uuid;
 
 use super::RequestParser;

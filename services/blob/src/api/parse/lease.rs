@@ -5,14 +5,12 @@ mod tests;
 
 use std::{ops::RangeInclusive, time::Duration};
 
+use trestle_model::duration;
+use trestle_model::fault::Reason;
+use trestle_model::limits::{LEASE_MAX, LEASE_MIN};
 use trestle_proto::blob::v1::{
     AcquireLease, BreakLease, ChangeLease, ReleaseLease, RenewLease, lease_blob_request,
     lease_container_request,
-};
-use trestle_service::{
-    duration,
-    fault::Reason,
-    limits::{LEASE_MAX, LEASE_MIN},
 };
 use uuid::Uuid;
 

@@ -3,14 +3,12 @@
 #[cfg(test)]
 mod tests;
 
-use trestle_proto::blob::v1 as proto;
-use trestle_service::{
-    fault::{Fault, Reason, quoted},
-    limits::{
-        BLOB_NAME_CHARS_MAX, CONTAINER_NAME_CHARS_MAX, DELIMITER_BYTES_MAX, PAGE_BLOBS_MAX,
-        PAGE_CONTAINERS_MAX,
-    },
+use trestle_model::fault::{Fault, Reason, quoted};
+use trestle_model::limits::{
+    BLOB_NAME_CHARS_MAX, CONTAINER_NAME_CHARS_MAX, DELIMITER_BYTES_MAX, PAGE_BLOBS_MAX,
+    PAGE_CONTAINERS_MAX,
 };
+use trestle_proto::blob::v1 as proto;
 
 use super::RequestParser;
 use crate::{

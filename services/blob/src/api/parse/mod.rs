@@ -16,12 +16,10 @@ pub(super) mod tests;
 use std::collections::HashMap;
 
 use bytes::Bytes;
+use trestle_model::fault::{Fault, Reason, Violations, quoted};
+use trestle_model::limits::{BLOCK_ID_BYTES_MAX, BLOCKS_MAX};
+use trestle_model::metadata;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::{
-    fault::{Fault, Reason, Violations, quoted},
-    limits::{BLOCK_ID_BYTES_MAX, BLOCKS_MAX},
-    metadata,
-};
 use uuid::Uuid;
 
 pub(super) use self::{

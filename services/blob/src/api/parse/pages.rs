@@ -3,11 +3,9 @@
 #[cfg(test)]
 mod tests;
 
+use trestle_model::fault::Reason;
+use trestle_model::limits::{PAGE_BLOB_BYTES_MAX, PAGE_RANGES_MAX};
 use trestle_proto::blob::v1::{self as proto, update_page_blob_request::SequenceNumber};
-use trestle_service::{
-    fault::Reason,
-    limits::{PAGE_BLOB_BYTES_MAX, PAGE_RANGES_MAX},
-};
 
 use super::RequestParser;
 use crate::pages::{PAGE_BYTES, PageUpdate, SequenceConditions, SequenceUpdate};

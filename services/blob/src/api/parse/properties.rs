@@ -4,11 +4,9 @@
 mod tests;
 
 use bytes::Bytes;
+use trestle_model::fault::{Fault, Reason, quoted};
+use trestle_model::limits::HTTP_PROPERTY_BYTES_MAX;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::{
-    fault::{Fault, Reason, quoted},
-    limits::HTTP_PROPERTY_BYTES_MAX,
-};
 
 use super::RequestParser;
 use crate::{checksum::Digests, record::ContentProperties};

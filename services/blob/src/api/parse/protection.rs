@@ -5,11 +5,9 @@ mod tests;
 
 use std::time::Duration;
 
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::limits::DELETE_RETENTION_DAYS_MAX;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::{
-    fault::{Fault, Reason},
-    limits::DELETE_RETENTION_DAYS_MAX,
-};
 
 use super::RequestParser;
 use crate::record::Retention;

@@ -4,12 +4,10 @@
 mod tests;
 
 use trestle_identity::sas::Version;
+use trestle_model::fault::{Fault, Reason, quoted};
+use trestle_model::limits::BLOB_NAME_CHARS_MAX;
+use trestle_model::xml;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::{
-    fault::{Fault, Reason, quoted},
-    limits::BLOB_NAME_CHARS_MAX,
-    xml,
-};
 
 use super::RequestParser;
 use crate::record::{RestSettings, Website};

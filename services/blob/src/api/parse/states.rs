@@ -3,11 +3,9 @@
 #[cfg(test)]
 mod tests;
 
+use trestle_model::fault::{Reason, quoted};
+use trestle_model::time::Ticks;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::{
-    clock::Ticks,
-    fault::{Reason, quoted},
-};
 
 use super::RequestParser;
 use crate::{

@@ -5,11 +5,9 @@ mod tests;
 
 use std::collections::HashMap;
 
+use trestle_model::fault::{Fault, Reason, quoted};
+use trestle_model::limits::PAGE_BLOBS_MAX;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::{
-    fault::{Fault, Reason, quoted},
-    limits::PAGE_BLOBS_MAX,
-};
 
 use super::RequestParser;
 use crate::{

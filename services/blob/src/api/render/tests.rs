@@ -1,6 +1,6 @@
 //! Tests of how records become responses: which fields a state has, and how periods are rounded.
 
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::*;
 use crate::{

@@ -1,6 +1,6 @@
 //! Tests of access tiers in requests and responses.
 
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::*;
 use crate::{

@@ -1,7 +1,7 @@
 //! Copying content of another server.
 
 use futures::TryStreamExt as _;
-use trestle_service::limits::BLOB_BYTES_MAX;
+use trestle_model::limits::BLOB_BYTES_MAX;
 
 use super::{CopyCommand, FinishedCopy, check_size};
 use crate::{

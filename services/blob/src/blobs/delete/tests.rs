@@ -107,7 +107,7 @@ async fn more_snapshots_than_one_change_deletes_are_all_deleted() {
 
     fixture.delete_scope(&key, DeleteScope::WithSnapshots).await.expect("deleted");
 
-    fixture.advance(trestle_service::read_grace::READ_GRACE + std::time::Duration::from_secs(1));
+    fixture.advance(trestle_model::read_grace::READ_GRACE + std::time::Duration::from_secs(1));
     fixture.sweep().await;
     assert_eq!(fixture.objects().await, 0);
     assert_eq!(fixture.rows().await, before + 1, "the ids of contents");

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use trestle_kv::{ScanLimit, Snapshot, Span, after_key};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use crate::{
     error::BlobError,

@@ -12,7 +12,7 @@ use futures::{
     future::{BoxFuture, MaybeDone, maybe_done},
     poll, stream,
 };
-use trestle_service::layer::shares::Share;
+use trestle_rpc::layer::shares::Share;
 
 use crate::{error::BlobError, read_memory::ReadMemory};
 

@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use trestle_service::fault::{Fault, Reason};
+use trestle_model::fault::{Fault, Reason};
 
 use super::*;
 use crate::record::ContentId;

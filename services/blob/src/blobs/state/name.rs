@@ -1,7 +1,7 @@
 //! How calls name a state of a blob: by the time of a snapshot, or by the id of a version.
 
 use trestle_kv::{ScanLimit, Snapshot, Span, after_key};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::BlobState;
 use crate::{

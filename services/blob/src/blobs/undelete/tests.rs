@@ -1,5 +1,5 @@
 use std::time::Duration;
-use trestle_service::read_grace::READ_GRACE;
+use trestle_model::read_grace::READ_GRACE;
 
 use super::*;
 use crate::{

@@ -1,4 +1,4 @@
-use trestle_service::quota::{StorageMax, StorageQuotas};
+use trestle_rpc::quota::{StorageMax, StorageQuotas};
 
 use super::*;
 use crate::{

@@ -3,10 +3,8 @@ use std::pin::pin;
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use trestle_kv::faulty::{FaultRates, FaultyEngine};
-use trestle_service::{
-    fault::{Fault, Reason},
-    read_grace::READ_GRACE,
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::read_grace::READ_GRACE;
 
 use super::*;
 use crate::{

@@ -1,7 +1,7 @@
 use std::time::Duration;
-use trestle_service::read_grace::READ_GRACE;
+use trestle_model::read_grace::READ_GRACE;
 
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use crate::{
     blobs::{BlobKey, BlobState, DeleteScope},

@@ -153,7 +153,7 @@ impl AppendUpload {
             }
             Some(Outcome::Error(error)) => {
                 self.waiting.push_front(batch);
-                self.failed(&error, progress)
+                self.failed(&error.into(), progress)
             }
             None => Err(CliError::Protocol("an acknowledgement without an outcome".to_owned())),
         }

@@ -11,7 +11,7 @@ use trestle_proto::{
         logs::v1::{LogRecord, ResourceLogs},
     },
 };
-use trestle_service::otlp_json::{OtlpJsonError, OtlpRequest, to_protobuf};
+use trestle_rpc::otlp_json::{OtlpJsonError, OtlpRequest, to_protobuf};
 
 use super::{RecordOrigin, UTF_8, fields, malformed};
 

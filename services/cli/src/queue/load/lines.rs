@@ -5,8 +5,8 @@ use std::io;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 use trestle_command::{errors::CliError, lines::Lines};
+use trestle_model::json_error::json_problem;
 use trestle_proto::queue::v1::outgoing_message::Body;
-use trestle_service::json_error::json_problem;
 
 /// Longest line, in bytes: a message of 64 KiB, every byte of it escaped.
 pub(super) const LINE_BYTES_MAX: u64 = 1024 * 1024;

@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use trestle_model::fault::{Fault, Reason, Violations, quoted};
 use trestle_proto::log::v1 as proto;
-use trestle_service::fault::{Fault, Reason, Violations, quoted};
 
 use super::{between, finish};
 use crate::{

@@ -14,7 +14,7 @@ use trestle_proto::{
         resource::v1::Resource,
     },
 };
-use trestle_service::layer::shares::{Holder, SharePool};
+use trestle_rpc::layer::shares::{Holder, SharePool};
 
 use super::{
     exports::{export, logs, names},

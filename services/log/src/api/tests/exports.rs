@@ -216,6 +216,6 @@ async fn an_export_to_a_stream_that_is_deleted_meanwhile_creates_it_again() {
     assert_eq!(texts(&found), ["a"], "of the last export");
 
     let fault = export_while_deleted(&api, usize::MAX).await.unwrap_err();
-    assert_eq!(fault.reason, trestle_service::fault::Reason::ServerUnavailable);
+    assert_eq!(fault.reason, trestle_model::fault::Reason::ServerUnavailable);
     assert_eq!(names(&api).await, ["worker"], "which was not deleted");
 }

@@ -71,8 +71,8 @@ async fn a_limit_a_window_and_a_filter_narrow_a_read_and_its_cost() {
 }
 
 fn rfc3339(seconds: i64) -> String {
-    let ticks = trestle_service::clock::Ticks::from_unix(seconds, 0).unwrap();
-    trestle_service::etag::format_time(ticks)
+    let ticks = trestle_model::time::Ticks::from_unix(seconds, 0).unwrap();
+    trestle_model::etag::format_time(ticks)
 }
 
 #[tokio::test]

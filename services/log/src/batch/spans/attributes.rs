@@ -10,7 +10,7 @@ use trestle_proto::opentelemetry::proto::{
         status::StatusCode,
     },
 };
-use trestle_service::semconv;
+use trestle_rpc::semconv;
 
 use crate::batch::{
     check::check_id_bytes,

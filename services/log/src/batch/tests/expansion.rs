@@ -8,7 +8,7 @@ use trestle_proto::opentelemetry::proto::{
         Histogram, HistogramDataPoint, Metric, ResourceMetrics, ScopeMetrics, metric::Data,
     },
 };
-use trestle_service::layer::shares::{Holder, SharePool};
+use trestle_rpc::layer::shares::{Holder, SharePool};
 
 use super::{
     logs::{log, logs, pair, scope_logs},

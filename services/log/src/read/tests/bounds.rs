@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use trestle_service::layer::shares::SharePool;
+use trestle_rpc::layer::shares::SharePool;
 
 use super::*;
 
@@ -49,7 +49,7 @@ async fn reads_of_one_account_leave_bytes_to_another() {
         held.push(rows);
     }
 
-    let account = trestle_service::name::AccountName::parse("other").unwrap();
+    let account = trestle_model::name::AccountName::parse("other").unwrap();
     let other = OpenStream { account, ..(*stream).clone() };
     let read = fixture.logs.read(&other, within(0, 2)).await.map(drop);
 

@@ -1,9 +1,7 @@
 //! The memory of reads of segments.
 
-use trestle_service::{
-    fault::{Fault, Reason},
-    layer::shares::SharePool,
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_rpc::layer::shares::SharePool;
 
 use super::*;
 

@@ -5,7 +5,8 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use trestle_kv::{CommitError, FjallEngine, FjallOptions};
+use trestle_kv::CommitError;
+use trestle_kv_fjall::{FjallEngine, FjallOptions};
 use trestle_objects::ObjectArea;
 use trestle_objects::faulty::{FaultyObjects, ObjectFault};
 
@@ -259,7 +260,7 @@ impl SmallDisk {
 
     async fn becomes_short(&self, free_bytes: u64) {
         self.free.store(free_bytes, Ordering::SeqCst);
-        while !self.fixture.logs.engine.status().is_space_short {
+        while !self.fixture.logs.engine.status().is_space_short() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -297,7 +298,7 @@ async fn a_seal_leaves_a_part_of_the_reserve_to_what_gives_back_space() {
 
     assert!(sealed.is_err(), "{sealed:?}");
     disk.free.store(1 << 40, Ordering::SeqCst);
-    while disk.fixture.logs.engine.status().is_space_short {
+    while disk.fixture.logs.engine.status().is_space_short() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(disk.fixture.logs.flush(&stream).await.unwrap().records, 1);

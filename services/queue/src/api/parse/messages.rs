@@ -3,19 +3,17 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use trestle_model::fault::{Fault, Reason, Violations};
+use trestle_model::limits::{
+    DEDUPLICATION_ID_BYTES_MAX, MESSAGE_BODY_BYTES_MAX, MESSAGE_TTL_DEFAULT, MESSAGE_TTL_MIN,
+    ORDERING_GROUP_BYTES_MAX, QUEUE_BATCH_BYTES_MAX, QUEUE_BATCH_MESSAGES_MAX,
+    RECEIVE_MESSAGES_MAX, RECEIVE_WAIT_MAX, SEND_REQUEST_ID_BYTES_MAX, VISIBILITY_MAX,
+};
+use trestle_model::name::QueueName;
 use trestle_proto::queue::v1::{
     self as proto,
     outgoing_message::{Body, Expiration},
     update_message_request::Body as NewBody,
-};
-use trestle_service::{
-    fault::{Fault, Reason, Violations},
-    limits::{
-        DEDUPLICATION_ID_BYTES_MAX, MESSAGE_BODY_BYTES_MAX, MESSAGE_TTL_DEFAULT, MESSAGE_TTL_MIN,
-        ORDERING_GROUP_BYTES_MAX, QUEUE_BATCH_BYTES_MAX, QUEUE_BATCH_MESSAGES_MAX,
-        RECEIVE_MESSAGES_MAX, RECEIVE_WAIT_MAX, SEND_REQUEST_ID_BYTES_MAX, VISIBILITY_MAX,
-    },
-    name::QueueName,
 };
 
 use super::{Between, count, duration, finish, redrive_count, short_text, visibility_timeout};

@@ -2,16 +2,14 @@
 
 use std::time::Duration;
 
-use trestle_proto::queue::v1 as proto;
-use trestle_service::{
-    fault::{Fault, Reason, Violations, quoted},
-    limits::{
-        DEDUPLICATION_WINDOW_MAX, DEDUPLICATION_WINDOW_MIN, DEQUEUE_COUNT_MAX, PAGE_QUEUES_MAX,
-        QUEUE_NAME_CHARS_MAX,
-    },
-    metadata,
-    name::QueueName,
+use trestle_model::fault::{Fault, Reason, Violations, quoted};
+use trestle_model::limits::{
+    DEDUPLICATION_WINDOW_MAX, DEDUPLICATION_WINDOW_MIN, DEQUEUE_COUNT_MAX, PAGE_QUEUES_MAX,
+    QUEUE_NAME_CHARS_MAX,
 };
+use trestle_model::metadata;
+use trestle_model::name::QueueName;
+use trestle_proto::queue::v1 as proto;
 
 use super::{Between, finish, ranged};
 use crate::record::{DeadLetter, QueueSettings};

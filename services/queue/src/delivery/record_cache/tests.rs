@@ -1,7 +1,8 @@
 //! Tests of the record cache.
 
 use bytes::Bytes;
-use trestle_service::{clock::Ticks, fault::Violations};
+use trestle_model::fault::Violations;
+use trestle_model::time::Ticks;
 
 use super::*;
 use crate::{keys::QueueId, record::QueueSettings};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::{sync::oneshot, time::Instant};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::{Scheduler, SchedulerState, Waiter};
 use crate::{

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 use trestle_kv::ScanLimit;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::Scheduler;
 use crate::{

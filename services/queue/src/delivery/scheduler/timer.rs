@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::{Scheduler, SchedulerState, until_next};
 

@@ -96,8 +96,8 @@ async fn a_take_over_releases_waiting_consumers() {
 
     let error = consumer.await.expect("no panic").expect_err("released");
     assert!(matches!(error, QueueError::NotOwner(_)), "{error}");
-    let fault = trestle_service::fault::Fault::from(error);
-    assert_eq!(fault.reason, trestle_service::fault::Reason::ServerUnavailable);
+    let fault = trestle_model::fault::Fault::from(error);
+    assert_eq!(fault.reason, trestle_model::fault::Reason::ServerUnavailable);
     assert!(fault.retry_after.is_some());
 }
 

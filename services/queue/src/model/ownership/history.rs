@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 /// Begin and end of a call, by a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,9 +9,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use trestle_kv::{
     Change, CommitError, Engine, EngineError, EngineStatus, Limits, MemoryEngine, Scan, ScanLimit,
-    Snapshot, Span, Ticks, Version,
+    Snapshot, Span, Version,
 };
-use trestle_service::name::{AccountName, QueueName};
+use trestle_model::name::{AccountName, QueueName};
+use trestle_model::time::Ticks;
 
 use crate::delivery::OwnershipPolicy;
 

@@ -8,10 +8,8 @@ use std::{
 
 use bytes::Bytes;
 use trestle_kv::{Engine as _, MemoryEngine, ScanLimit};
-use trestle_service::{
-    clock::{ManualClock, Ticks},
-    name::{AccountName, QueueName},
-};
+use trestle_model::name::{AccountName, QueueName};
+use trestle_model::time::{ManualClock, Ticks};
 
 use super::{
     history::{Generation, History, MessageKey, Outcome, RecordedCall},

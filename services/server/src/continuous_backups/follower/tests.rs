@@ -1,7 +1,7 @@
 use std::{fs, path::PathBuf};
 
 use serde_json::json;
-use trestle_service::clock::{ManualClock, SystemClock};
+use trestle_model::time::{ManualClock, SystemClock};
 
 use super::*;
 use crate::scheduled_backups::tests::Program;

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use proptest::{collection::vec, option, prelude::*};
 use tokio::runtime::Builder;
-use trestle_kv::{
-    EngineError, ManualClock, MemoryEngine, Writes,
-    faulty::{FaultRates, FaultyEngine},
-};
+use trestle_kv::faulty::{FaultRates, FaultyEngine};
+use trestle_kv::{EngineError, MemoryEngine, Writes};
+use trestle_model::time::ManualClock;
 
 use super::*;
 use crate::{

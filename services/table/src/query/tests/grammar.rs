@@ -1,10 +1,8 @@
 //! The grammar, and its syntax errors.
 
-use trestle_service::{
-    clock::Ticks,
-    fault::{Fault, Reason},
-    limits,
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::limits;
+use trestle_model::time::Ticks;
 
 use super::*;
 

@@ -1,7 +1,8 @@
 //! Which entities a filter matches.
 
 use bytes::Bytes;
-use trestle_service::{clock::Ticks, etag::parse_time};
+use trestle_model::etag::parse_time;
+use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 use super::*;

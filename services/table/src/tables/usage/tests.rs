@@ -1,13 +1,12 @@
 use std::sync::Arc;
 
 use trestle_identity::caller::{Authority, Caller};
-use trestle_kv::{Engine, MemoryEngine, SystemClock};
-use trestle_service::{
-    etag::Condition,
-    fault::Violations,
-    name::TableName,
-    quota::{StorageMax, StorageQuotas},
-};
+use trestle_kv::{Engine, MemoryEngine};
+use trestle_model::etag::Condition;
+use trestle_model::fault::Violations;
+use trestle_model::name::TableName;
+use trestle_model::time::SystemClock;
+use trestle_rpc::quota::{StorageMax, StorageQuotas};
 
 use super::*;
 use crate::{

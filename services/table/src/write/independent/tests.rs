@@ -8,12 +8,11 @@ use std::{
 
 use async_trait::async_trait;
 use trestle_kv::{
-    Change, Engine, EngineError, EngineStatus, MemoryEngine, ReadSet, Snapshot, Ticks, Write,
+    Change, Engine, EngineError, EngineStatus, MemoryEngine, ReadSet, Snapshot, Write,
 };
-use trestle_service::{
-    fault::Violations,
-    name::{AccountName, TableName},
-};
+use trestle_model::fault::Violations;
+use trestle_model::name::{AccountName, TableName};
+use trestle_model::time::Ticks;
 
 use super::*;
 use crate::{

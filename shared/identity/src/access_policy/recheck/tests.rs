@@ -3,7 +3,8 @@ use std::sync::{Mutex, PoisonError};
 use http::HeaderValue;
 use tonic::body::Body;
 use tower::service_fn;
-use trestle_service::{layer::middleware::MiddlewareService, name::AccountName};
+use trestle_model::name::AccountName;
+use trestle_rpc::layer::middleware::MiddlewareService;
 
 use super::*;
 use crate::{

@@ -9,10 +9,8 @@ use crate::{
     caller::{AccountGrant, Authority, Caller, GrantedResource, Letters, PolicyRef, ResourceGrant},
     field_values::FieldValues,
 };
-use trestle_service::{
-    fault::{Fault, Reason},
-    name::AccountName,
-};
+use trestle_model::fault::{Fault, Reason};
+use trestle_model::name::AccountName;
 
 /// At most one of the first three and the role; none of them is full access, which only a message with a source states.
 #[derive(Clone, PartialEq, Message)]

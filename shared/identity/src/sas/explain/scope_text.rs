@@ -5,7 +5,7 @@ use crate::{
     sas::{Check, Scope, Terms},
     spec::{SERVICES, ServiceSpec},
 };
-use trestle_service::fault::Reason;
+use trestle_model::fault::Reason;
 
 /// The checks that only the service or the operation decides.
 pub(super) fn by_the_service(terms: &Terms) -> Vec<Finding> {

@@ -11,7 +11,9 @@ use crate::{
     shared_key::all_headers,
     spec::{FieldSpec, ResourceType, ServiceSpec},
 };
-use trestle_service::{clock::Ticks, fault::Reason, peer::Peer};
+use trestle_model::fault::Reason;
+use trestle_model::time::Ticks;
+use trestle_rpc::peer::Peer;
 
 /// Logs: streams below a container, bounded by a prefix of their names.
 const LOGS: ServiceSpec = ServiceSpec {
@@ -76,7 +78,7 @@ fn forwarded(token: &str, path: &str) -> Option<Arc<Caller>> {
     let caller = verify(token, named, &accounts, now, &Peer::in_process()).ok()?;
     let mut request = tonic::Request::new(());
     let mut headers = http::HeaderMap::new();
-    trestle_service::forwarded::Forwarded::write(&caller, &mut headers);
+    trestle_rpc::forwarded::Forwarded::write(&caller, &mut headers);
     *request.metadata_mut() = tonic::metadata::MetadataMap::from_headers(headers);
     Some(Caller::of(&request).expect("a caller"))
 }

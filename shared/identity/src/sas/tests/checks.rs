@@ -14,12 +14,10 @@ use crate::{
     },
     spec::{BLOB, LOG, QUEUE, TABLE},
 };
-use trestle_service::{
-    clock::Ticks,
-    fault::Reason,
-    name::AccountName,
-    peer::{Peer, PeerTls},
-};
+use trestle_model::fault::Reason;
+use trestle_model::name::AccountName;
+use trestle_model::time::Ticks;
+use trestle_rpc::peer::{Peer, PeerTls};
 
 /// 2026-01-01T12:00:00Z.
 const NOON: i64 = 1_767_268_800;

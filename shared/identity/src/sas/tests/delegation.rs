@@ -15,7 +15,9 @@ use crate::{
     },
     spec::{BLOB, QUEUE, ServiceSpec},
 };
-use trestle_service::{fault::Reason, name::AccountName, peer::Peer};
+use trestle_model::fault::Reason;
+use trestle_model::name::AccountName;
+use trestle_rpc::peer::Peer;
 
 const ISSUER: &str = "https://login.example.com";
 /// The fields of the key of the vectors, whose value has the bytes `0123456789abcdef` twice.

@@ -9,7 +9,8 @@ use crate::{
     sas::{AddressRange, Check, Denied, Named, NamedResource, Scope, Terms, Use, VerifiedTokens},
     spec::QUEUE,
 };
-use trestle_service::{fault::Reason, peer::Peer};
+use trestle_model::fault::Reason;
+use trestle_rpc::peer::Peer;
 
 /// A cache, and calls that use it.
 #[derive(Default)]

@@ -1,6 +1,6 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use trestle_service::clock::Ticks;
+use trestle_model::time::Ticks;
 
 use super::word_order;
 use crate::{

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use trestle_identity::caller::{AccountGrant, Authority, Caller, Letters};
-use trestle_service::name::AccountName;
+use trestle_model::name::AccountName;
 
 use super::*;
 use crate::authorize::BlobAccess;

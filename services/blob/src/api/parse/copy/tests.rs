@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::api::parse::tests::assert_rejected;
-use trestle_service::fault::Fault;
+use trestle_model::fault::Fault;
 
 const SNAPSHOT: &str = "2019-08-28T17:07:35.2821851Z";
 

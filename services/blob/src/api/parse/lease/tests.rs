@@ -1,4 +1,4 @@
-use trestle_service::fault::Fault;
+use trestle_model::fault::Fault;
 
 use super::*;
 use crate::api::parse::tests::assert_rejected;

@@ -27,7 +27,7 @@ fn an_update_of_a_page_blob_changes_something() {
 fn check<T>(parse: impl FnOnce(&mut RequestParser) -> T) -> Result<T, (Reason, String)> {
     let mut parser = RequestParser::default();
     let value = parse(&mut parser);
-    let violation = |fault: trestle_service::fault::Fault| fault.violations[0].clone();
+    let violation = |fault: trestle_model::fault::Fault| fault.violations[0].clone();
     parser.finish(Some(value)).map_err(violation).map_err(|it| (it.reason, it.field))
 }
 

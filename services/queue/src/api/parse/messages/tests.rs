@@ -36,7 +36,7 @@ fn named(fault: &Fault) -> Vec<(&str, Reason)> {
 /// A receipt that is well-formed.
 fn receipt() -> String {
     let slot =
-        Slot { visible_at: trestle_service::clock::Ticks::new(5).expect("a time"), sequence: 7 };
+        Slot { visible_at: trestle_model::time::Ticks::new(5).expect("a time"), sequence: 7 };
     Receipt { slot, generation: 3, nonce: 9, is_in_group: false }.to_text()
 }
 
