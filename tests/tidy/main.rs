@@ -20,7 +20,6 @@ mod telemetry;
 mod text;
 mod tokens;
 mod types;
-mod vocabulary;
 
 use source::{Finding, Source, all};
 
@@ -151,11 +150,6 @@ fn every_dependency_has_its_version_in_the_workspace() {
 #[test]
 fn every_dependency_has_a_reason() {
     report(&layers::unlisted(&all()));
-}
-
-#[test]
-fn standard_terms_are_used() {
-    check(vocabulary::paraphrases);
 }
 
 /// The names that several files define, each with the reason.

@@ -4,7 +4,7 @@
 use crate::source::{Finding, Source};
 
 /// Where the names are.
-const OWNER: &str = "shared/service/src/semconv/";
+const OWNER: &str = "shared/rpc/src/semconv/";
 /// How literals of names begin. `trestle.` also begins names of services, which are not telemetry.
 const NAMES: [&str; 7] = [
     "\"rpc.server",
@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn reports_a_telemetry_name_outside_its_module() {
         let found = |path: &str, text: &str| stray_names(&Source::new(path, text)).len();
-        let path = "shared/service/src/layer/trace.rs";
+        let path = "shared/rpc/src/layer/trace.rs";
 
         for line in [
             "    span.record(\"otel.status_code\", \"ERROR\");",
@@ -50,7 +50,7 @@ mod tests {
             "meter.u64_counter(\"things\")",
         ] {
             assert_eq!(found(path, line), 1, "{line}");
-            assert_eq!(found("shared/service/src/semconv/mod.rs", line), 0, "{line}");
+            assert_eq!(found("shared/rpc/src/semconv/mod.rs", line), 0, "{line}");
             assert_eq!(found("services/server/tests/it/serving.rs", line), 0, "{line}");
         }
         for line in
