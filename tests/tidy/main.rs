@@ -148,6 +148,11 @@ fn every_dependency_has_its_version_in_the_workspace() {
 }
 
 #[test]
+fn files_are_named_like_their_modules() {
+    check(rust::unnamed_modules);
+}
+
+#[test]
 fn every_dependency_has_a_reason() {
     report(&layers::unlisted(&all()));
 }

@@ -110,7 +110,6 @@ pub(crate) fn orphans(sources: &[Source]) -> Vec<Finding> {
         let folder = folder(&source.path).trim_end_matches('/');
         let name = match source.file_name() {
             "lib.rs" | "main.rs" | "build.rs" => return true,
-            "mod.rs" => folder.rsplit('/').next().unwrap_or_default(),
             name => name.trim_end_matches(".rs"),
         };
         targets.contains(&source.path)
@@ -163,6 +162,13 @@ pub(crate) fn in_sequences(
         }
     }
     findings
+}
+
+/// A module whose file is not named like it: one style, so that a search for a name finds its file.
+pub(crate) fn unnamed_modules(source: &Source) -> Vec<Finding> {
+    let is_unnamed = source.file_name() == "mod.rs";
+    let found = is_unnamed.then(|| source.finding(0, "name the file of a module like the module"));
+    found.into_iter().collect()
 }
 
 #[cfg(test)]
@@ -231,6 +237,13 @@ mod tests {
     }
 
     #[test]
+    fn reports_a_module_whose_file_has_no_name() {
+        for (path, findings) in [("a/src/b/mod.rs", 1), ("a/src/b.rs", 0), ("a/src/b/c.rs", 0)] {
+            assert_eq!(unnamed_modules(&Source::new(path, "")).len(), findings, "{path}");
+        }
+    }
+
+    #[test]
     fn reports_an_orphan_file() {
         let crate_of = |modules: &str| {
             vec![
@@ -238,7 +251,7 @@ mod tests {
                 Source::new("a/src/lib.rs", modules),
                 Source::new("a/src/b.rs", "pub(crate) mod c;"),
                 Source::new("a/src/b/c.rs", ""),
-                Source::new("a/src/d/mod.rs", "mod e;"),
+                Source::new("a/src/d.rs", "mod e;"),
                 Source::new("a/src/d/e.rs", ""),
             ]
         };
@@ -246,6 +259,6 @@ mod tests {
         assert_eq!(orphans(&crate_of("mod b;\npub mod d;")), []);
         let found = orphans(&crate_of("mod b;\n// mod d;"));
         assert_eq!(found.len(), 1);
-        assert!(found[0].to_string().starts_with("a/src/d/mod.rs:"), "{found:?}");
+        assert!(found[0].to_string().starts_with("a/src/d.rs:"), "{found:?}");
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn modules_of_tests(sources: &[Source]) -> Vec<String> {
     let mut modules = Vec::new();
     for source in sources.iter().filter(|source| source.is_rust()) {
         let path = source.path.trim_end_matches(".rs");
-        let is_root = matches!(source.file_name(), "lib.rs" | "main.rs" | "mod.rs");
+        let is_root = matches!(source.file_name(), "lib.rs" | "main.rs");
         let folder = if is_root { path.rsplit_once('/').map_or("", |parts| parts.0) } else { path };
         let lines: Vec<&str> = source.text.lines().map(str::trim).collect();
         for pair in lines.windows(2).filter(|pair| TEST_ONLY.contains(&pair[0])) {
