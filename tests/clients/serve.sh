@@ -30,3 +30,16 @@ find_protoc() {
   python_environment protoc "$root/tests/clients/protoc.txt"
   protoc=$(dirname "$python")/protoc
 }
+
+# go_stubs DIRECTORY: makes a Go module there with the clients of the contract, by the commands of docs/grpc.md.
+go_stubs() {
+  find_protoc
+  mkdir -p "$1/bin"
+  rm -rf "$1/trestle"
+  cp "$root"/tests/clients/go/go.{mod,sum} "$1"
+  export GOBIN=$1/bin GOFLAGS=-mod=readonly PATH=$1/bin:$(dirname "$protoc"):$PATH
+  bash -e <(sed -n '/^go install /p' "$root/docs/grpc.md")
+  cd "$root/proto"
+  bash -e <(sed -n "/^protoc .*--go_out=gen/,/[^\\\\]\$/{s|_out=gen |_out=$1 |g;p}" "$root/docs/grpc.md")
+  cd "$OLDPWD"
+}

@@ -27,10 +27,13 @@ enum Runs {
 
 use Runs::{Block, By, Packages, Words};
 
-/// The commands that other suites run: page, beginning of the command, suite, and how. An empty page is every page.
-const SUITES: [(&str, &str, &str, Runs); 41] = [
+/// The commands that other suites run: page, beginning of the command, suite, and how. An empty page is every page, and
+/// one that ends with a slash every page of that folder.
+const SUITES: [(&str, &str, &str, Runs); 43] = [
+    ("docs/guides/", "", "tests/clients/guides/transcript.py", By("\"docs/guides\"")),
+    ("", "go install ", "tests/clients/serve.sh", By("/^go install /p")),
     ("", "grpcurl ", "tests/clients/grpcurl/run.sh", By("\"$root\"/README.md \"$root\"/docs/*.md")),
-    ("", "protoc -I. --go_out", "tests/clients/go/run.sh", By("-I. --go_out=")),
+    ("", "protoc -I. --go_out", "tests/clients/serve.sh", By("--go_out=gen")),
     ("", "protoc -I. --java_out", "tests/clients/java/run.sh", By("--java_out=")),
     ("", "cargo run --release -- serve", "tests/src/process.rs", By("\"serve\", \"--listen\"")),
     ("", "cargo ", ".ci/run", Words),
@@ -192,11 +195,13 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// README, CONTRIBUTING and the pages in docs, by their paths.
+/// README, CONTRIBUTING and the pages in docs and its guides, by their paths.
 fn pages() -> BTreeMap<String, String> {
-    let docs = fs::read_dir(root().join("docs")).unwrap();
-    let docs = docs.map(|entry| format!("docs/{}", entry.unwrap().file_name().display()));
-    let pages = docs.filter(|path| path.ends_with(".md"));
+    let files = ["docs", "docs/guides"].into_iter().flat_map(|folder| {
+        let files = fs::read_dir(root().join(folder)).unwrap();
+        files.map(move |entry| format!("{folder}/{}", entry.unwrap().file_name().display()))
+    });
+    let pages = files.filter(|path| path.ends_with(".md"));
     let pages = pages.chain(["README.md", "CONTRIBUTING.md"].map(str::to_owned));
     pages.map(|path| (path.clone(), fs::read_to_string(root().join(path)).unwrap())).collect()
 }
@@ -233,10 +238,14 @@ fn commands(text: &str) -> Vec<String> {
 
 /// The suite that runs a command, and how.
 fn suite(page: &str, command: &str) -> Option<(&'static str, Runs)> {
-    let runs = |(of, prefix, _, _): &&(&str, &str, &str, Runs)| {
-        (of.is_empty() || *of == page) && command.starts_with(prefix)
-    };
-    SUITES.iter().find(runs).map(|(_, _, suite, runs)| (*suite, *runs))
+    let (_, _, suite, runs) = SUITES.iter().find(|row| is_for(row, page, command))?;
+    Some((suite, *runs))
+}
+
+/// Whether a row of the suites is for a command of a page.
+fn is_for((of, prefix, ..): &(&str, &str, &str, Runs), page: &str, command: &str) -> bool {
+    let is_page = of.is_empty() || *of == page || of.ends_with('/') && page.starts_with(of);
+    is_page && command.starts_with(prefix)
 }
 
 /// The words of a command that distinguish it: its subcommands and the names behind them, up to an argument; the
@@ -352,9 +361,7 @@ fn the_suites_have_the_commands_that_they_are_named_for() {
             let missing = missing(&suite, runs, (page, text), &command);
             problems
                 .extend(missing.map(|what| format!("{path} has no `{what}`: {page}: {command}")));
-            let used = SUITES.iter().position(|(of, prefix, _, _)| {
-                (of.is_empty() || of == page) && command.starts_with(prefix)
-            });
+            let used = SUITES.iter().position(|row| is_for(row, page, &command));
             found[used.expect("it has a suite")] = true;
         }
     }

@@ -28,5 +28,6 @@ test('the program of the page reads an entity', async () => {
   const env = { ...process.env, NODE_PATH: path.join(__dirname, 'node_modules') };
   const { stdout } = await promisify(execFile)(process.execPath, ['-e', here], { cwd: ROOT, env });
 
-  assert.equal(stdout, '120\n');
+  const [, shown] = page.match(/```js\n[^]*?```\n\n```text\n([^]*?)```/);
+  assert.equal(stdout, shown);
 });

@@ -20,7 +20,7 @@ def test_the_modules_are_generated_and_the_program_writes(api, stub, server, tmp
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python").symlink_to(sys.executable)
     # The packages are installed already, with pinned versions.
-    commands = [line for line in block("sh", "grpc_tools").splitlines() if line.startswith("python")]
+    commands = [line for line in block("sh", "grpc_tools").splitlines() if line.startswith("python ")]
     script = "\n".join(commands).replace("python ", f"{sys.executable} ", 1)
     subprocess.run(["bash", "-c", script], cwd=tmp_path, check=True)
     stub.CreateTable(api.pb.CreateTableRequest(table=api.pb.Table(name="orders")))
