@@ -29,8 +29,14 @@ use Runs::{Block, By, Packages, Words};
 
 /// The commands that other suites run: page, beginning of the command, suite, and how. An empty page is every page, and
 /// one that ends with a slash every page of that folder.
-const SUITES: [(&str, &str, &str, Runs); 43] = [
+const SUITES: [(&str, &str, &str, Runs); 45] = [
     ("docs/guides/", "", "tests/clients/guides/transcript.py", By("\"docs/guides\"")),
+    (
+        "",
+        "python3 -m venv",
+        "tests/clients/guides/test_virtual_environment.py",
+        By("python3 -m venv"),
+    ),
     ("", "go install ", "tests/clients/serve.sh", By("/^go install /p")),
     ("", "grpcurl ", "tests/clients/grpcurl/run.sh", By("\"$root\"/README.md \"$root\"/docs/*.md")),
     ("", "protoc -I. --go_out", "tests/clients/serve.sh", By("--go_out=gen")),
@@ -82,6 +88,7 @@ const SUITES: [(&str, &str, &str, Runs); 43] = [
         "tests/commands/examples.rs",
         Block("trestle blob container create"),
     ),
+    ("README.md", "pip install azure", "tests/clients/azure/python/requirements.txt", Packages),
     (
         "docs/grpc.md",
         "pip install grpcio-tools ",

@@ -54,7 +54,7 @@ queues=trestle.queue.v1.QueueService
 # What the pages assume.
 call "$tables/CreateTable" '{"table": {"name": "orders"}}' >/dev/null
 call "$tables/InsertEntity" '{"table": "orders", "entity": {"partition_key": "c42",
-  "row_key": "0001", "properties": {"state": {"string_value": "open"}}}}' >/dev/null
+  "row_key": "0001", "properties": {"state": {"string_value": "open"}, "total": {"int64_value": 990}}}}' >/dev/null
 
 export ACCOUNT=devstoreaccount1
 export KEY=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==
@@ -87,6 +87,21 @@ expect "every detail is known by reflection" 'message QuotaFailure' \
   grpcurl -plaintext "$grpc" describe google.rpc.QuotaFailure
 expect "a watch of an unknown service continues" 'SERVICE_UNKNOWN' \
   grpcurl -plaintext -max-time 2 -d '{"service": "none"}' "$grpc" grpc.health.v1.Health/Watch
+# shown END: what README shows below the command with this end.
+shown() {
+  awk -v end="$1" 'found && /^([$] |```)/ { exit } found
+    substr($0, length($0) - length(end) + 1) == end { found = 1 }' "$root/README.md"
+}
+# Lines without what differs from run to run.
+stable() { grep -vE '"(timestamp|etag|bytes)"'; }
+same() { [ -n "$(shown "$1")" ] && diff <(shown "$1" | stable) <(stable) && echo same; }
+listed() { grpcurl -plaintext "$grpc" list | same "localhost:50051 list"; }
+found() {
+  call "$tables/GetEntity" '{"table": "orders", "partition_key": "c42", "row_key": "0001"}' |
+    same "localhost:50051 $tables/GetEntity"
+}
+expect "the services are those that README shows" '^same$' listed
+expect "the entity is the one that README shows" '^same$' found
 load() {
   ghz --insecure "$@" --total 500 --concurrency 10 --call "$tables.GetEntity" \
     --data '{"table": "orders", "partition_key": "c42", "row_key": "0001"}' "$grpc"

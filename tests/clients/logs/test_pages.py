@@ -14,7 +14,6 @@ DPKG = """\
 2026-11-25 09:14:02 install libfoo:amd64 <none> 1.2-3
 2026-11-25 09:14:05 status installed libfoo:amd64 1.2-3
 """
-ORDER = '{"time":"2026-11-25T09:14:07Z","level":"error","msg":"payment failed","http.route":"/pay"}\n'
 
 
 def blocks(page):
@@ -27,7 +26,6 @@ def prepare(server):
     """Makes the files of the examples beside the data directory, and `trestle` on the path."""
     folder = server.data.parent
     (folder / "dpkg.log").write_text(DPKG, encoding="utf-8")
-    (folder / "orders.jsonl").write_text(ORDER, encoding="utf-8")
     (folder / "bin").mkdir(exist_ok=True)
     link = folder / "bin" / "trestle"
     link.unlink(missing_ok=True)
