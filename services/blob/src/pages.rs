@@ -11,6 +11,7 @@ mod pinned;
 mod ranges;
 mod read;
 mod sequence;
+mod stored_chunk;
 #[cfg(test)]
 mod tests;
 

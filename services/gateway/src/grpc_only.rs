@@ -12,7 +12,8 @@ use http::{HeaderValue, Method, StatusCode, header};
 use tower::Service;
 use trestle_rpc::layer::{CallService, Request, Response, ResponseFuture};
 
-use crate::web::{grpc_codec, plain, with_allowed};
+use crate::plain_answer::{plain, with_allowed};
+use crate::web::grpc_codec;
 
 /// Accepts calls of gRPC; other requests are rejected with 415, as the specification of gRPC over HTTP/2 has it.
 #[derive(Clone)]

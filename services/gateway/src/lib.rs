@@ -8,6 +8,7 @@
 mod cors;
 mod grpc_only;
 mod otlp_http;
+mod plain_answer;
 mod route;
 mod short_circuit;
 mod web;

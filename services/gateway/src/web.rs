@@ -17,7 +17,6 @@ use std::{
 };
 
 use http::{HeaderValue, Method, StatusCode, Version, header};
-use tonic::body::Body;
 use tonic_web::GrpcWebLayer;
 use tower::{Layer as _, Service};
 use trestle_model::fault::{Fault, Reason};
@@ -29,6 +28,7 @@ use trestle_rpc::layer::{CallService, Request, Response, ResponseFuture};
 use self::translation::TranslationLayer;
 use crate::{
     otlp_http::{self, OtlpPath},
+    plain_answer::{plain, with_allowed},
     short_circuit::ShortCircuit,
 };
 
@@ -150,21 +150,4 @@ fn answer_in_kind(request: &mut Request) {
     {
         headers.insert(header::ACCEPT, kind);
     }
-}
-
-/// A response in plain text.
-pub(crate) fn plain(status: StatusCode, text: String) -> Response {
-    let mut answer = Response::new(Body::new(http_body_util::Full::from(text)));
-    *answer.status_mut() = status;
-    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
-    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
-    answer
-}
-
-/// A response, with the method that is allowed where another one is not.
-pub(crate) fn with_allowed(mut answer: Response) -> Response {
-    if answer.status() == StatusCode::METHOD_NOT_ALLOWED {
-        answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
-    }
-    answer
 }

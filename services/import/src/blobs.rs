@@ -21,14 +21,13 @@ use trestle_proto::blob::v1::{
     AccessTier, Blob, BlobConditions, DeleteBlobRequest, DeleteSnapshots, HttpProperties,
     SetBlobTierRequest, SnapshotBlobRequest,
 };
-use xxhash_rust::xxh3::xxh3_128;
 
 pub(super) use self::failure::{BlobFailure, reason};
 use super::{
     ImportTarget, containers,
     progress::{BlobPosition, Skipped},
 };
-use crate::digest::Hash;
+use crate::digest::{self, Hash};
 
 /// Bytes of a blob that are read at once, and most bytes of a write of pages.
 pub(super) const WINDOW_BYTES: u64 = 4 * 1024 * 1024;
@@ -227,7 +226,7 @@ impl BlobTarget<'_> {
                 false => blob,
             };
             copied.bytes += state.size;
-            copied.hashes.push(hash_of(&blob));
+            copied.hashes.push(digest::of_blob(&blob));
         }
         Ok(())
     }
@@ -308,14 +307,6 @@ impl ImportedBlob {
             ImportedKind::Append { .. } | ImportedKind::Page { .. } => AccessTier::Unspecified,
         }
     }
-}
-
-/// The hash of a state of a blob of the target, which every later write changes.
-pub(super) fn hash_of(blob: &Blob) -> Hash {
-    let md5 = blob.properties.as_ref().map(|properties| properties.content_md5.clone());
-    let Blob { name, snapshot, etag, size, .. } = blob;
-    let state = (name, snapshot, etag, size, md5.as_deref());
-    xxh3_128(format!("{state:?}").as_bytes())
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use trestle_proto::blob::v1::{
     SetContainerAccessPoliciesRequest, UpdateContainerRequest, listed_blob::Item,
 };
 
-use super::{ImportTarget, args::CopyArgs, blobs, plan::PlannedContainer, progress::Skipped};
-use crate::digest::Digest;
+use super::{ImportTarget, args::CopyArgs, plan::PlannedContainer, progress::Skipped};
+use crate::digest::{self, Digest};
 
 /// The container of a name, for people.
 pub(super) fn whose(name: &str) -> String {
@@ -102,7 +102,7 @@ impl ImportTarget<'_> {
             let page = page.into_inner();
             for listed in page.items {
                 if let Some(Item::Blob(blob)) = listed.item {
-                    digest.add(blobs::hash_of(&blob));
+                    digest.add(digest::of_blob(&blob));
                 }
             }
             page_token = page.next_page_token;

@@ -1,9 +1,10 @@
-//! A digest of a table or a queue, in a few bytes: a count and a sum of hashes, independent of the
+//! A digest of a table, a queue or a container, in a few bytes: a count and a sum of hashes, independent of the
 //! order.
 //!
 //! Both sides of a copy are summed while they are copied, so that the comparison needs no memory.
 
 use serde::{Deserialize, Serialize};
+use trestle_proto::blob::v1::Blob;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// The hash of one entity or message.
@@ -38,6 +39,14 @@ impl Digest {
 /// The content of a message.
 pub(crate) fn of_message(body: &[u8]) -> Hash {
     xxh3_128(body)
+}
+
+/// The hash of a state of a blob of the target, which every later write changes.
+pub(crate) fn of_blob(blob: &Blob) -> Hash {
+    let md5 = blob.properties.as_ref().map(|properties| properties.content_md5.clone());
+    let Blob { name, snapshot, etag, size, .. } = blob;
+    let state = (name, snapshot, etag, size, md5.as_deref());
+    xxh3_128(format!("{state:?}").as_bytes())
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use super::{
     ATTEMPTS_MAX, PAGE_BYTES, PageCommand, PageError, check,
     chunk::{CHUNK_BYTES, CHUNK_PAGES, PageChunk},
     content_of, epoch,
-    read::{ChunkView, chunk_indices},
+    read::chunk_indices,
+    stored_chunk::ChunkView,
 };
 use crate::{
     blobs::{BlobKey, Blobs, decode_record},

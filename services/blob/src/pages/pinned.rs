@@ -8,7 +8,7 @@ use std::{ops::Range, sync::Arc, time::Duration};
 use tokio::time::Instant;
 use trestle_kv::{EngineError, Snapshot, turns::Pace};
 
-use super::read::{ChunkPart, ChunkView, chunks_in};
+use super::stored_chunk::{ChunkPart, ChunkView, chunks_in};
 use crate::{
     blobs::{BlobKey, BlobState, Blobs},
     conditions::ConditionError,

@@ -14,7 +14,8 @@ use super::{
     chunk::{CHUNK_BYTES, CHUNK_PAGES, PageChunk},
     content_of,
     pinned::PinnedChunks,
-    read::{ChunkView, StoredChunk, chunk_indices},
+    read::chunk_indices,
+    stored_chunk::{ChunkView, StoredChunk},
 };
 use crate::{
     blobs::{BlobKey, BlobState, Blobs, FoundBlob, RequestedRange, StateName, decode_record},

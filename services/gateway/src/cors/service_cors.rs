@@ -10,7 +10,7 @@ use trestle_rpc::cors::{Lookup, Preflight, Rules};
 use trestle_rpc::layer::Response;
 use trestle_rpc::status::meaning;
 
-use crate::web::plain;
+use crate::plain_answer::plain;
 
 /// The header with the code of a failure, as Azure names it.
 pub(super) const ERROR_CODE: &str = "x-ms-error-code";

@@ -8,7 +8,7 @@ use tonic::body::Body;
 use trestle_proto::opentelemetry::proto::collector::logs::v1::ExportLogsServiceResponse;
 use trestle_rpc::layer::Response;
 
-use crate::web::plain;
+use crate::plain_answer::plain;
 
 /// The type of a body in Protocol Buffers.
 pub(super) const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");

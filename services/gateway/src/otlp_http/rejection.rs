@@ -7,7 +7,7 @@ use trestle_rpc::layer::Response;
 use trestle_rpc::layer::short_circuit::with_outcome;
 
 use super::body_type::BodyType;
-use crate::web::with_allowed;
+use crate::plain_answer::with_allowed;
 
 /// Why a request is rejected before it is a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Loads the settings of a command, and reports every mistake in them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use trestle::{
     args::ServeArgs, named_files, process_error::ProcessError, roles::ROLES, settings::Settings,
