@@ -381,6 +381,17 @@ fn the_suites_have_the_commands_that_they_are_named_for() {
 }
 
 #[test]
+fn a_row_of_a_folder_is_for_each_page_in_it() {
+    let (folder, page) =
+        (("docs/guides/", "a ", "suite", Words), ("docs/logs.md", "a ", "suite", Words));
+
+    assert!(is_for(&folder, "docs/guides/paging.md", "a b"));
+    assert!(!is_for(&folder, "docs/guides/paging.md", "b"));
+    assert!(!is_for(&folder, "docs/logs.md", "a b"));
+    assert!(is_for(&page, "docs/logs.md", "a b") && !is_for(&page, "docs/logs.md/x.md", "a b"));
+}
+
+#[test]
 fn a_suite_without_a_command_is_found() {
     let page = ("README.md", "```sh\na b\n```\n```sh\na b\nc d\n```\n");
     for (suite, runs, command, is_missing) in [
