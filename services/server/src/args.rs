@@ -386,7 +386,7 @@ pub struct RepairArgs {
     /// Data directory [default: that of the configuration]
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Remove what is reported, and keep the originals in a folder `damaged-N`
+    /// Remove what is reported, and keep the originals in a folder `damaged-N`, or `kv-damaged-N` for a whole store
     #[arg(long)]
     pub accept_loss: bool,
 }

@@ -152,11 +152,11 @@ pub use crate::engine::{Durability, Engine, EngineStatus, Entry, Scan, ScanLimit
 pub use crate::error::{CommitError, EngineError};
 pub use crate::fjall::{
     ChangeGroup, ChangeLog, ChangeLogError, ChangeReader, CheckpointError, CheckpointMade,
-    Checkpointer, CommitPoint, CompactedKeyspace, DiskSpace, EngineStats, FillError, FjallEngine,
-    FjallOptions, GroupObserver, GroupWrite, JournalLoss, LogEnd, LogPosition, LogPositionError,
-    LoggedChange, MIN_FREE_BYTES_MIN, OpenError, PointHook, RepairDone, RepairPlan, SpaceClaim,
-    SpaceProbe, StoreReader, StoreWriter, SyncObserver, SyncPolicy, compact, drop_links,
-    journal_bytes, linked_bytes,
+    Checkpointer, CommitPoint, CompactedKeyspace, DamagedFile, DiskSpace, EngineStats, FileProblem,
+    FillError, FjallEngine, FjallOptions, GroupObserver, GroupWrite, JournalLoss, LogEnd,
+    LogPosition, LogPositionError, LoggedChange, MIN_FREE_BYTES_MIN, OpenError, PointHook,
+    RepairDone, RepairPlan, SalvagedKeyspace, SpaceClaim, SpaceProbe, StoreReader, StoreWriter,
+    SyncObserver, SyncPolicy, compact, drop_links, journal_bytes, linked_bytes,
 };
 pub use crate::keyspace::{Keyspace, Keyspaces, key_domain};
 pub use crate::limits::Limits;

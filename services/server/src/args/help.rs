@@ -122,7 +122,8 @@ Exit codes:
 
 /// Of `repair`.
 pub(super) const REPAIR_HELP: &str = "\
-Without --accept-loss nothing is changed.
+Without --accept-loss nothing is changed. With it, damaged journals are cut where they are damaged; where tables are
+damaged, every row that can be read is copied to a new store, which needs the space for that.
 
 Exit codes:
     0  nothing to repair, or repaired

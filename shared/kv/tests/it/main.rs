@@ -17,6 +17,7 @@ mod child;
 mod conform;
 mod crash;
 mod damage;
+mod damaged_tables;
 mod faults;
 mod faulty;
 mod filling;
