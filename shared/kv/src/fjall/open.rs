@@ -69,6 +69,8 @@ pub(super) fn open(options: &FjallOptions) -> Result<EngineState, OpenError> {
         clean_shutdown::put(path, &marker).map_err(io_failed)?;
     }
     let (database, trees) = opened?;
+    // Before a manifest that an older program would not support.
+    manifest::sign(path).map_err(io_failed)?;
     if verdict != ManifestVerdict::Same {
         // Before the manifest names them.
         let folders = path.join(DATABASE).join(inventory::KEYSPACES);
@@ -102,8 +104,6 @@ pub(super) fn open(options: &FjallOptions) -> Result<EngineState, OpenError> {
     }))
 }
 
-/// Whether the parts of a finished store of so many keyspaces are there, and as a clean
-/// shutdown left them. After any other end the journals are recovered.
 /// The error of the database with the files that are damaged: it names none.
 fn named(error: OpenError, options: &FjallOptions) -> OpenError {
     if !matches!(error, OpenError::Recovery { .. } | OpenError::Io { .. }) {
@@ -120,6 +120,8 @@ fn named(error: OpenError, options: &FjallOptions) -> OpenError {
     OpenError::Damaged { path: options.path.clone(), reason }
 }
 
+/// Whether the parts of a finished store of so many keyspaces are there, and as a clean
+/// shutdown left them. After any other end the journals are recovered.
 fn check_parts(path: &Path, count: usize, keyspaces: &Keyspaces) -> Result<(), OpenError> {
     let io_failed = |source| OpenError::Io { path: path.to_owned(), source };
     let damaged = |reason: String| Err(OpenError::Damaged { path: path.to_owned(), reason });
