@@ -33,8 +33,11 @@ use trestle_command::{
     outcome::{end_call, finish_call},
     output::{OutputFormat, report_line, report_lines},
 };
-use trestle_runtime::config::{self, ConfigError, Sources};
-use trestle_service::clock::SystemClock;
+use trestle_runtime::{
+    build,
+    config::{self, ConfigError, Sources},
+};
+use trestle_service::clock::{Clock as _, SystemClock};
 
 /// How long remaining work after a shutdown may take, such as a blocking step. If
 /// that prevents the store from closing, it is opened as after a crash. The last flush or compaction is
@@ -352,12 +355,12 @@ fn write_man_pages(folder: &Path, is_quiet: bool) -> Result<ExitCode, ProcessErr
 }
 
 fn print_version(form: Option<OutputFormat>) -> Result<ExitCode, ProcessError> {
-    let version = env!("CARGO_PKG_VERSION");
+    let (version, revision) = (build::VERSION, build::REVISION);
     print(&match form {
         Some(OutputFormat::Json | OutputFormat::Jsonl) => {
-            format!("{}\n", serde_json::json!({ "version": version }))
+            format!("{}\n", serde_json::json!({ "version": version, "revision": revision }))
         }
-        _ => format!("trestle {version}\n"),
+        _ => format!("trestle {}\n", build::DESCRIPTION),
     })?;
     Ok(ExitCode::SUCCESS)
 }
