@@ -147,7 +147,8 @@ Exit codes:
     3  the data directory is in use
     4  the data cannot be opened
     5  an address cannot be bound
-    6  calls were cut off by the shutdown";
+    6  calls were cut off by the shutdown
+    7  a write or a sync of the store failed: restart it, see storage.exit_when_stopped";
 
 #[cfg(test)]
 mod tests {
