@@ -16,6 +16,7 @@ mod doctor;
 mod drained;
 mod ends;
 mod examples;
+mod expiry;
 mod formats;
 mod grammar;
 mod input;
