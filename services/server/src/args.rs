@@ -49,7 +49,8 @@ mod usage;
 
 /// A self-hosted table, queue, blob and log store over gRPC, with the semantics of Azure Storage
 #[derive(Debug, Parser)]
-#[command(name = "trestle", version = trestle_runtime::build::DESCRIPTION, propagate_version = true, after_help = ROOT_HELP)]
+#[command(name = "trestle", version = trestle_runtime::build::DESCRIPTION)]
+#[command(propagate_version = true, after_help = ROOT_HELP)]
 pub struct Cli {
     /// What to do
     #[command(subcommand)]

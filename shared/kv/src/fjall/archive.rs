@@ -1,5 +1,5 @@
 //! The archives in which the database keeps tables and what it lists of them: sections, a table of contents with a
-//! checksum, and a trailer that says where that is.
+//! checksum, and a trailer with its position.
 //!
 //! ```text
 //! sections …  "TOC!" count (pos len name_len name)…  "SFA!" 1 0 toc_checksum toc_pos toc_len

@@ -218,16 +218,16 @@ fn fill(
 }
 
 /// A range of keys that is still to be read.
-type KeyRange = (Bound<UserKey>, Bound<UserKey>);
+type KeyBounds = (Bound<UserKey>, Bound<UserKey>);
 
 /// The rows of a keyspace that can be read, ascending.
 ///
-/// An iterator ends at damage, and no key behind it is known. So the keys are divided where tables begin; of a part with
-/// damage, what is before it is read forwards, and how far it can be read from its end is found backwards.
+/// An iterator ends at damage, and no key behind it is known. So the keys are divided where tables begin; of a part
+/// with damage, what is before it is read forwards, and how far it can be read from its end is found backwards.
 struct ReadableRows<'a> {
     state: &'a EngineState,
     tree: &'a Tree,
-    parts: VecDeque<KeyRange>,
+    parts: VecDeque<KeyBounds>,
     rows: Option<fjall::Iter>,
     /// The end of the part that is read, and the last key that was read.
     end: Bound<UserKey>,

@@ -261,3 +261,6 @@ fn chunk<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     *rest = after;
     Some(*chunk)
 }
+
+#[cfg(test)]
+mod tests;
