@@ -110,6 +110,6 @@ fn the_binary_that_was_compiled_is_a_command_of_the_second_terminal() {
     });
 
     let found = folder.join("trestle");
-    let expected = format!("{}\ntrestle 0.1.0\n", found.display());
+    let expected = format!("{}\ntrestle 0.1.0 (revision unknown)\n", found.display());
     assert_eq!((ended.code, ended.output), (Some(0), expected), "{}", ended.errors);
 }

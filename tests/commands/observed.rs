@@ -27,7 +27,7 @@ const SERIES_MAX: usize = 145;
 const KEY: &str = "a2V5IG9mIGFuIGFjY291bnQgb2YgdGhpcnR5LXR3byBieXRlcw==";
 
 /// Waits until the log has a line with all of these parts.
-fn logged(log: &Path, parts: &[&str]) -> String {
+pub(crate) fn logged(log: &Path, parts: &[&str]) -> String {
     let mut found = None;
     let is_logged = becomes(|| {
         let text = fs::read_to_string(log).unwrap();

@@ -168,6 +168,47 @@ fn reports_what_cannot_be_repaired() {
 }
 
 #[test]
+fn repair_names_a_damaged_table_and_keeps_what_can_be_read() {
+    let store = KilledStore::new();
+    assert_eq!(store.serve().terminate(), Some(0));
+    let compacted = Ended::of(bare(&["compact", "--data-dir", store.path()]));
+    assert_eq!(compacted.code, Some(0), "{compacted:?}");
+    let tables = store.data.path().join("kv/db/keyspaces/2/tables");
+    let table = fs::read_dir(tables).unwrap().next().unwrap().unwrap().path();
+    fs::write(&table, "damaged").unwrap();
+    let named =
+        ["file=`db/keyspaces/2/tables/", "keyspace=`entity`", "problem=`checksum mismatch`"];
+    let rejected = store.rejected();
+    contains(&rejected, &named);
+    contains(&rejected, &["trestle repair"]);
+    assert!(!rejected.errors.contains("Unrecoverable"), "{rejected:?}");
+
+    let shown = store.repair(&[]);
+
+    assert_eq!(shown.code, Some(4), "{shown:?}");
+    contains(&shown, &named);
+    contains(&shown, &["nothing was changed", "--accept-loss"]);
+
+    let repaired = store.repair(&["--accept-loss"]);
+
+    assert_eq!(repaired.code, Some(0), "{repaired:?}");
+    contains(&repaired, &["keyspace=`meta`, rows=`", "/kv-damaged-1`", "compare with a backup"]);
+    // The journal has them.
+    assert_eq!(store.rows().len(), ROWS);
+    assert_eq!(
+        fs::read(
+            store
+                .data
+                .path()
+                .join("kv-damaged-1/db/keyspaces/2/tables")
+                .join(table.file_name().unwrap(),)
+        )
+        .unwrap(),
+        b"damaged"
+    );
+}
+
+#[test]
 fn a_store_that_is_lost_beside_its_objects_is_not_made_anew() {
     let store = KilledStore::new();
     let server = store.serve();

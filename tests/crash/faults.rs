@@ -89,7 +89,8 @@ async fn failed_sync_rejects_all_writes_until_a_restart_that_loses_none() {
     let trigger = triggers.path().join("sync-fails");
     let directory = triggers.path().to_str().expect("a path in UTF-8");
     let log = triggers.path().join("log");
-    let settings = [("LD_PRELOAD", library), ("KVFAULT_DIR", directory)];
+    let reads_on = ("TRESTLE__STORAGE__EXIT_WHEN_STOPPED", "false");
+    let settings = [("LD_PRELOAD", library), ("KVFAULT_DIR", directory), reads_on];
     let args = ["--data-dir", data.path().to_str().unwrap()];
     let server = Server::start_logging(&log, &args, &settings);
     let channel = server.channel();
@@ -149,4 +150,31 @@ async fn failed_sync_rejects_all_writes_until_a_restart_that_loses_none() {
     assert_eq!(health(&channel, "").await, ServingStatus::Serving as i32);
     let main = Table::over(&channel, MAIN);
     main.insert(entity("late", "r", [])).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_whose_store_stopped_ends_with_its_own_exit_code() {
+    let Some(library) = library() else { return };
+    let (data, triggers) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let log = triggers.path().join("log");
+    let directory = triggers.path().to_str().expect("a path in UTF-8");
+    let args = ["--data-dir", data.path().to_str().unwrap()];
+    let settings = [("LD_PRELOAD", library), ("KVFAULT_DIR", directory)];
+    let server = Server::start_logging(&log, &args, &settings);
+    let main = Table::over(&server.channel(), MAIN);
+    create(&main).await.unwrap();
+    main.insert(entity("p", "before", [])).await.unwrap();
+
+    fs::write(triggers.path().join("sync-fails"), "").unwrap();
+    main.insert(entity("p", "failed", [])).await.unwrap_err();
+    let code = server.ended().await;
+
+    assert_eq!(code, Some(7));
+    let log = fs::read_to_string(log).unwrap();
+    for part in ["the store stopped; shutting down", "error: storage stopped: sync of a journal"] {
+        assert!(log.contains(part), "{part}: {log}");
+    }
+    let server = start(&data, &[]);
+    let main = Table::over(&server.channel(), MAIN);
+    assert!(main.get("p", "before").await.is_ok(), "a restart has what was acknowledged");
 }

@@ -1,6 +1,10 @@
 //! An authority that issues certificates, for servers and clients of a test.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::PathBuf,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use tempfile::TempDir;
@@ -55,6 +59,17 @@ impl CertificateAuthority {
         let (certificate, key) = self.sign(name);
         fs::write(&issued.certificate, certificate).expect("written");
         fs::write(&issued.key, key).expect("written");
+    }
+
+    /// Replaces the files of an issued certificate by one for the same name that is valid until a time.
+    pub fn replace_until(&self, issued: &Issued, name: &str, until: SystemTime) {
+        let since_1970 = until.duration_since(UNIX_EPOCH).expect("after 1970");
+        let mut params = CertificateParams::new([name.to_owned()]).expect("a name");
+        params.not_after = rcgen::date_time_ymd(1970, 1, 1) + since_1970;
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.issuer).expect("signed");
+        fs::write(&issued.certificate, certificate.pem()).expect("written");
+        fs::write(&issued.key, key.serialize_pem()).expect("written");
     }
 
     fn sign(&self, name: &str) -> (String, String) {

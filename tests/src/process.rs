@@ -132,6 +132,18 @@ impl Server {
         self.child.wait().expect("the server ends").code()
     }
 
+    /// Waits for the process to end by itself; the exit code.
+    pub async fn ended(mut self) -> Option<i32> {
+        let deadline = std::time::Instant::now() + crate::HANG;
+        while std::time::Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait().expect("the server can be waited for") {
+                return status.code();
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        panic!("the server goes on");
+    }
+
     fn send(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).expect("signal is sent");

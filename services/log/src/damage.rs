@@ -1,6 +1,15 @@
 //! Segments that cannot be read. One that is corrupt is set aside: merges leave it out, the list of segments shows it,
 //! and it can be dropped. One that the object store cannot read now is left out for a while.
 
+/// The times of the oldest and the newest record of a segment, for people.
+fn times(segment: &SegmentRecord) -> [String; 2] {
+    [segment.min_time, segment.max_time].map(|nanos| {
+        let seconds = i64::try_from(nanos / 1_000_000_000).ok();
+        let at = seconds.and_then(|seconds| Ticks::from_unix(seconds, 0));
+        at.map_or_else(|| format!("{nanos} ns"), format_time)
+    })
+}
+
 #[cfg(test)]
 mod tests;
 
@@ -11,6 +20,7 @@ use std::{
 };
 
 use trestle_kv::{ScanLimit, Span, after_key};
+use trestle_model::etag::format_time;
 use trestle_model::fault::{Fault, Reason};
 use trestle_model::time::Ticks;
 
@@ -127,8 +137,17 @@ impl Logs {
         if let Some(LogError::Corrupt(damage)) = &error {
             let (id, damage) = (stream.record.id, damage.to_string());
             if manifest::set_aside(&*self.engine, id, &segment, damage.clone()).await? {
-                let (stream, segment) = (stream.name.as_str(), segment.id.0);
-                tracing::warn!(stream, segment, damage, "a segment is damaged and set aside");
+                let (stream, [from, to]) = (stream.name.as_str(), times(&segment));
+                let (segment, records) = (segment.id.0, segment.records);
+                tracing::error!(
+                    stream,
+                    segment,
+                    from,
+                    to,
+                    records,
+                    damage,
+                    "a segment is damaged and set aside"
+                );
             }
         }
         Ok(VerifiedSegment { segment, readable, error })

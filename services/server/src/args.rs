@@ -49,7 +49,8 @@ mod usage;
 
 /// A self-hosted table, queue, blob and log store over gRPC, with the semantics of Azure Storage
 #[derive(Debug, Parser)]
-#[command(name = "trestle", version, propagate_version = true, after_help = ROOT_HELP)]
+#[command(name = "trestle", version = trestle_runtime::build::DESCRIPTION)]
+#[command(propagate_version = true, after_help = ROOT_HELP)]
 pub struct Cli {
     /// What to do
     #[command(subcommand)]
@@ -386,7 +387,7 @@ pub struct RepairArgs {
     /// Data directory [default: that of the configuration]
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Remove what is reported, and keep the originals in a folder `damaged-N`
+    /// Remove what is reported, and keep the originals in a folder `damaged-N`, or `kv-damaged-N` for a whole store
     #[arg(long)]
     pub accept_loss: bool,
 }

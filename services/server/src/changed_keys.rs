@@ -52,15 +52,25 @@ fn read_at_start(mut settings: Settings) -> Settings {
     settings
 }
 
-/// A task that logs which settings changed and apply at the next start only. It is the one that reports settings that
-/// cannot be used: a mistake is one line of the log, however many tasks read the settings.
+/// What the log has where every change that needed a restart is undone.
+const UNDONE: &str = "every change that needed a restart is undone";
+
+/// A task that logs which settings differ from those that run, and apply at the next start only. It is the one that
+/// reports settings that cannot be used: a mistake is one line of the log, however many tasks read the settings.
 pub(crate) fn watch(settings: &Settings, source: SettingsSource, meter: &Meter) -> Task {
-    let current = read_at_start(settings.clone());
+    let running = read_at_start(settings.clone());
     let read = move || source.read().map(read_at_start);
-    Reloads::new(meter).task("settings", current, read, |old, new| ReloadedKeys {
-        applied: Vec::new(),
-        needs_restart: changed("", old, new),
-    })
+    let current = running.clone();
+    let apply = move |_: &Settings, new: &Settings| compared(&running, new);
+    Reloads::new(meter).task("settings", current, read, apply)
+}
+
+/// How changed settings differ from those that run.
+fn compared(running: &Settings, new: &Settings) -> ReloadedKeys {
+    match changed("", running, new) {
+        none if none.is_empty() => ReloadedKeys::applied(vec![UNDONE.to_owned()]),
+        needs_restart => ReloadedKeys { applied: Vec::new(), needs_restart },
+    }
 }
 
 #[cfg(test)]
@@ -80,6 +90,22 @@ mod tests {
 
         assert_eq!(keys, ["limits.calls_max", "storage.durability", "tls.cert_file"]);
         assert!(changed("", &old, &old).is_empty());
+    }
+
+    #[test]
+    fn changes_are_those_from_what_runs_not_from_the_last_file() {
+        let running = Settings::default();
+        let (mut first, mut second) = (running.clone(), running.clone());
+        first.limits.calls_max += 1;
+        second.limits.calls_max += 1;
+        second.storage.cache_bytes += 1;
+
+        let keys = |new| compared(&running, new).needs_restart;
+
+        assert_eq!(keys(&first), ["limits.calls_max"]);
+        assert_eq!(keys(&second), ["limits.calls_max", "storage.cache_bytes"]);
+        assert_eq!(keys(&first), ["limits.calls_max"]);
+        assert_eq!(compared(&running, &running), ReloadedKeys::applied(vec![UNDONE.to_owned()]));
     }
 
     #[test]

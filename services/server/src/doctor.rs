@@ -10,12 +10,18 @@ mod reach;
 
 pub use self::finding::{DoctorFinding, DoctorReport, Severity};
 
-use trestle_model::time::Clock;
+use trestle_model::time::{Clock, Ticks};
 
 use crate::{
     descriptors::DescriptorPlan, process_error::ProcessError, roles::ROLES, settings::Settings,
     storage,
 };
+
+/// Certificates of these settings that have expired, and those that expire within two weeks, each with its key. Blocks.
+#[must_use]
+pub fn expiries(settings: &Settings, now: Ticks) -> (Vec<String>, Vec<String>) {
+    certificates::expiries(settings, now)
+}
 
 /// Checks everything that these settings use. The disk is measured for some seconds.
 ///

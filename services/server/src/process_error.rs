@@ -95,6 +95,12 @@ pub enum ProcessError {
         /// The key of its address.
         listener: String,
     },
+    /// A write or a sync of the store failed, so it accepts no writes until a restart.
+    #[error("storage stopped: {reason}; the server ends, so that it is restarted")]
+    StorageStopped {
+        /// The failure.
+        reason: std::sync::Arc<str>,
+    },
     /// A forced shutdown did not end in time.
     #[error("shutdown timed out")]
     Hung,
@@ -117,6 +123,7 @@ impl ProcessError {
             Self::Mount(error) => return error.exit_code(),
             Self::Listen { .. } => 5,
             Self::Cut { .. } | Self::Hung => 6,
+            Self::StorageStopped { .. } => 7,
             Self::Telemetry(_)
             | Self::Descriptors(_)
             | Self::DescriptorLimit { .. }

@@ -2,13 +2,17 @@
 
 use std::fmt::Write as _;
 
-use trestle_kv_fjall::{JournalLoss, RepairPlan};
+use trestle_kv_fjall::{JournalLoss, RepairPlan, SalvagedKeyspace};
 
 use crate::{process_error::ProcessError, settings::StorageSettings, storage};
 
 /// The report on a store without detectable damage.
-const NOTHING: &str = "nothing to repair: every journal is whole up to its end; if the server cannot open the store \
-nevertheless, restore a backup\n";
+const NOTHING: &str =
+    "nothing to repair: every journal is whole up to its end, and every table as it was written\n";
+
+/// What a repair of tables leaves to do.
+const AFTER_SALVAGE: &str = "rows that a lost table deleted or replaced may be back as they were before: compare with \
+a backup\n";
 
 /// The result of a repair.
 #[derive(Debug)]
@@ -34,12 +38,24 @@ pub fn repair(settings: &StorageSettings, accept_loss: bool) -> Result<Repaired,
     for loss in plan.losses() {
         describe(loss, &mut report);
     }
+    for file in plan.damaged_files() {
+        let _ = writeln!(report, "damaged table, kept as far as it can be read: {file}");
+    }
     if !plan.is_needed() {
         report.push_str(NOTHING);
         return Ok(Repaired { report, is_rejected: false });
     }
     if accept_loss {
         let done = plan.accept_loss()?;
+        for SalvagedKeyspace { keyspace, rows, gaps } in &done.salvaged {
+            let _ = writeln!(
+                report,
+                "keyspace=`{keyspace}`, rows=`{rows}`, unreadable_ranges=`{gaps}`"
+            );
+        }
+        if !done.salvaged.is_empty() {
+            report.push_str(AFTER_SALVAGE);
+        }
         let _ = writeln!(report, "repaired; the originals are in `{}`", done.originals.display());
         return Ok(Repaired { report, is_rejected: false });
     }

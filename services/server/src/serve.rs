@@ -2,7 +2,7 @@
 
 use std::{
     pin::pin,
-    sync::Arc,
+    sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 
@@ -35,6 +35,9 @@ pub const UNSERVED: &str =
     "no effect without the role gateway, which serves clients of Azure Storage";
 /// How long a forced shutdown may take.
 const FORCED_WITHIN: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether the store has stopped.
+const STOPPED_POLL: Duration = Duration::from_millis(500);
 
 /// A server before its start.
 pub struct Server {
@@ -103,6 +106,8 @@ impl Server {
         let opening = Instant::now();
         let data = self.open(mounted, &meter, telemetry.traces().exemplars).await?;
         let recovery = opening.elapsed();
+        let watched = data.engine.as_ref().filter(|_| settings.storage.exit_when_stopped);
+        let watched = watched.map(Arc::downgrade);
         let deps = NodeDeps {
             engine: data.engine,
             objects: data.objects,
@@ -127,7 +132,7 @@ impl Server {
         let (config, backup) = (config.as_deref(), data.shown.as_deref());
         banner::log(settings, &StartReport { config, backup, recovery, ready: &ready });
         print(&ready)?;
-        until_signal(running, signals, &reload).await
+        until_signal(running, signals, &reload, watched).await
     }
 
     /// Opens what the roles of this process keep.
@@ -164,16 +169,33 @@ impl Server {
     }
 }
 
-/// Serves until a signal or the failure of a listener, and then ends calls.
+/// Waits until a store accepts no writes any more, and returns why. Without a store it never ends.
+async fn stopped(store: Option<Weak<dyn Engine>>) -> Arc<str> {
+    let mut poll = tokio::time::interval(STOPPED_POLL);
+    loop {
+        poll.tick().await;
+        let status = store.as_ref().and_then(Weak::upgrade).map(|engine| engine.status());
+        if let Some(reason) = status.and_then(|status| status.stopped) {
+            return reason;
+        }
+    }
+}
+
+/// Serves until a signal, the failure of a listener, or that of the store, and then ends calls.
 async fn until_signal(
     running: Running,
     mut signals: Signals,
     reload: &crate::reload::Reload,
+    store: Option<Weak<dyn Engine>>,
 ) -> Result<(), ProcessError> {
     let (watchdog, forced) = (running.watchdog(), running.forced());
-    tokio::select! {
-        () = signals.shutdown(reload) => {}
-        () = watchdog.failure() => {}
+    let failed = tokio::select! {
+        () = signals.shutdown(reload) => None,
+        () = watchdog.failure() => None,
+        reason = stopped(store) => Some(reason),
+    };
+    if failed.is_some() {
+        warn!("the store stopped; shutting down, so that a supervisor restarts the server");
     }
     let stopping_since = Instant::now();
     let mut stopping = pin!(running.stop());
@@ -184,6 +206,9 @@ async fn until_signal(
             tokio::time::timeout(FORCED_WITHIN, stopping).await
         }
     };
+    if let Some(reason) = failed {
+        return Err(ProcessError::StorageStopped { reason });
+    }
     match (watchdog.failed(), drained) {
         (Some(listener), _) => Err(ProcessError::Listener { listener: listener.to_owned() }),
         (None, Ok(Drained::Clean)) => {

@@ -2,9 +2,9 @@
 //!
 //! Layout: `LOCK` (held while open), `MANIFEST`, `CREATING` (only while it is made), `CLOSED` (only
 //! while it is closed, after a clean shutdown), `RESTORING` (only while it is filled in bulk),
-//! `DURABILITY` (only where groups are not synced in order), `db` (fjall), `damaged-1` and so on
-//! (what repairs replaced). Journals in `db` may have a second hard link in another directory, for the change log; so a
-//! journal is never written over in place but with the bytes it has.
+//! `WRITTEN_BY` (the version that opened it last), `DURABILITY` (only where groups are not synced in order), `db`
+//! (fjall), `damaged-1` and so on (what repairs replaced). Journals in `db` may have a second hard link in another
+//! directory, for the change log; so a journal is never written over in place but with the bytes it has.
 //! A directory is made in an order that distinguishes a crash at any instant from a loss of files:
 //! `CREATING` first, then the database, then the manifest, then `CREATING` is removed. A
 //! database without a manifest is removed if there is `CREATING`, as nothing in it was ever

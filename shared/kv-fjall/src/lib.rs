@@ -7,9 +7,10 @@
 //! `writer` fills a new one. `change_log` links the journals into another directory, where `change_reader` reads what
 //! was committed.
 //!
-//! What this engine does not do: it never repairs. After a failed write or sync it takes no more
+//! What this engine does not do: it never repairs on its own. After a failed write or sync it takes no more
 //! writes in this process, and goes on reading; the operator or the supervisor starts it anew.
 
+mod archive;
 mod backpressure;
 mod change_log;
 mod change_reader;
@@ -51,10 +52,12 @@ mod reclaim_run;
 mod recovery;
 mod repair;
 mod replay;
+mod salvage;
 mod shared;
 mod snapshot;
 mod stats;
 mod step_output;
+mod table_files;
 mod tombstones;
 mod version_floor;
 mod writer;
@@ -83,7 +86,9 @@ pub use self::options::{
 };
 pub use self::reader::StoreReader;
 pub use self::repair::{JournalLoss, RepairDone, RepairPlan};
+pub use self::salvage::SalvagedKeyspace;
 pub use self::stats::{EngineStats, GroupWrite};
+pub use self::table_files::{DamagedFile, FileProblem};
 pub use self::writer::{FillError, StoreWriter};
 
 use self::commit_queue::{CommitSender, commit_queue};

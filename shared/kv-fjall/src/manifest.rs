@@ -8,6 +8,9 @@
 //!
 //! It names the kinds of each keyspace because a key that moved to another keyspace would be
 //! lost without a word. It is replaced as a whole, by renaming a synced file over it.
+//!
+//! Beside it `WRITTEN_BY` has the version of the program that opened the directory last: what this one does not support
+//! is reported with it.
 
 use std::fs;
 use std::io;
@@ -16,6 +19,9 @@ use std::path::Path;
 use trestle_kv::Keyspace;
 
 const FILE: &str = "MANIFEST";
+const WRITER: &str = "WRITTEN_BY";
+/// The version of this program.
+const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 const HEADER: &str = "trestle-kv ";
 const VERSION: &str = "1";
 const SHARDS: &str = "shards 1";
@@ -35,9 +41,33 @@ pub(super) enum ManifestVerdict {
 
 pub(super) fn check(directory: &Path, keyspaces: &[Keyspace]) -> io::Result<ManifestVerdict> {
     match fs::read_to_string(directory.join(FILE)) {
-        Ok(text) => Ok(judge(&text, keyspaces)),
+        Ok(text) => Ok(match judge(&text, keyspaces) {
+            ManifestVerdict::Unfit(reason) => {
+                ManifestVerdict::Unfit(format!("{reason}{}", written_by(directory)))
+            }
+            verdict => verdict,
+        }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(ManifestVerdict::Absent),
         Err(error) => Err(error),
+    }
+}
+
+/// The end of a reason: which program wrote the directory, where it was another version.
+fn written_by(directory: &Path) -> String {
+    match fs::read_to_string(directory.join(WRITER)) {
+        Ok(writer) if writer.trim() != PROGRAM => format!(
+            "; written by trestle {}, this is {PROGRAM}: use that version, or restore a backup",
+            writer.trim()
+        ),
+        _ => String::new(),
+    }
+}
+
+/// Notes that this program opened the directory.
+pub(super) fn sign(directory: &Path) -> io::Result<()> {
+    match fs::read_to_string(directory.join(WRITER)) {
+        Ok(writer) if writer.trim() == PROGRAM => Ok(()),
+        _ => trestle_kv::replace_file(directory, WRITER, format!("{PROGRAM}\n").as_bytes()),
     }
 }
 

@@ -13,6 +13,7 @@ use super::manifest::{self, ManifestVerdict};
 use super::options::{FjallOptions, MIN_FREE_BYTES_MIN, OpenError};
 use super::recovery::{self, JournalSet};
 use super::shared::{EngineParts, EngineState, Tree, error_text};
+use super::table_files::{self, FileCheck};
 use super::{compactions, directory, last_durability, version_floor};
 use trestle_kv::Keyspaces;
 use trestle_kv::service_clock::ServiceClock;
@@ -24,7 +25,7 @@ use trestle_kv::service_clock::ServiceClock;
 /// about a microsecond each; rows of a queue are so small that 256 MiB took six seconds.
 const JOURNALS_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
-/// What can be done about damaged journals.
+/// What can be done about damaged files.
 const REMEDY: &str = "restore a backup, or see what `trestle repair` would lose";
 
 /// Threads that flush and compact. With more than one, fjall keeps the first for flushes, and that one
@@ -62,12 +63,14 @@ pub(super) fn open(options: &FjallOptions) -> Result<EngineState, OpenError> {
         check_parts(path, stored.len(), &keyspaces)?;
     }
     let marker = clean_shutdown::take(path).map_err(io_failed)?;
-    let opened = open_database(options, &stored);
+    let opened = open_database(options, &stored).map_err(|error| named(error, options));
     if let (Err(_), Some(marker)) = (&opened, marker) {
         // Nothing was written since; the next start is to look again.
         clean_shutdown::put(path, &marker).map_err(io_failed)?;
     }
     let (database, trees) = opened?;
+    // Before a manifest that an older program would not support.
+    manifest::sign(path).map_err(io_failed)?;
     if verdict != ManifestVerdict::Same {
         // Before the manifest names them.
         let folders = path.join(DATABASE).join(inventory::KEYSPACES);
@@ -99,6 +102,22 @@ pub(super) fn open(options: &FjallOptions) -> Result<EngineState, OpenError> {
         on_point: options.on_point.clone(),
         lock,
     }))
+}
+
+/// The error of the database with the files that are damaged: it names none.
+fn named(error: OpenError, options: &FjallOptions) -> OpenError {
+    if !matches!(error, OpenError::Recovery { .. } | OpenError::Io { .. }) {
+        return error;
+    }
+    let database = options.path.join(DATABASE);
+    let find = |check| table_files::damaged(&database, &options.keyspaces, check).ok();
+    // Every byte is read only where nothing else is found: it takes a while.
+    let found = [FileCheck::Ends, FileCheck::Whole].into_iter().filter_map(find);
+    let Some(files) = found.into_iter().find(|files| !files.is_empty()) else { return error };
+    let files: Vec<_> = files.iter().map(ToString::to_string).collect();
+    let reason =
+        format!("a file of a keyspace is damaged or missing: {}; {REMEDY}", files.join("; "));
+    OpenError::Damaged { path: options.path.clone(), reason }
 }
 
 /// Whether the parts of a finished store of so many keyspaces are there, and as a clean

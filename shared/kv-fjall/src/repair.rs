@@ -1,5 +1,5 @@
-//! Repair of a directory that is rejected because of its journals: what would be lost is shown first, and
-//! only then, and only if it is accepted, removed. The originals are kept.
+//! Repair of a directory that is rejected because of its journals, or whose tables are damaged: what would be lost is
+//! shown first, and only then, and only if it is accepted, removed. The originals are kept.
 //!
 //! Whole groups behind damage are kept. A group is all or nothing, so no change is torn, but later
 //! changes were decided on what is lost.
@@ -16,6 +16,8 @@ use super::last_durability;
 use super::manifest::{self, ManifestVerdict};
 use super::options::OpenError;
 use super::recovery::{self, JournalSet};
+use super::salvage::{Salvage, SalvagedKeyspace};
+use super::table_files::{self, DamagedFile, FileCheck};
 use trestle_kv::{Keyspace, Keyspaces};
 
 /// A directory that was examined for repair. It stays locked until this is dropped.
@@ -27,6 +29,8 @@ pub struct RepairPlan {
     /// Sealed journals that are empty.
     emptied: Vec<u64>,
     is_empty_journal_needed: bool,
+    keyspaces: Vec<Keyspace>,
+    damaged: Vec<DamagedFile>,
     _lock: File,
 }
 
@@ -59,14 +63,28 @@ pub struct JournalLoss {
 pub struct RepairDone {
     /// The folder with the originals.
     pub originals: PathBuf,
+    /// What was read of each keyspace, where tables were damaged; else nothing.
+    pub salvaged: Vec<SalvagedKeyspace>,
 }
 
 impl RepairPlan {
-    /// Examines a directory and changes nothing in it.
+    /// Examines a directory and changes nothing in it. Reads every file once.
     ///
     /// # Errors
     /// The directory is locked, holds no store of these keyspaces, or lacks files that no repair brings back.
     pub fn examine(path: &Path, keyspaces: &[Keyspace]) -> Result<Self, OpenError> {
+        let plan = Self::of_journals(path, keyspaces)?;
+        let damaged = table_files::damaged(&path.join(DATABASE), keyspaces, FileCheck::Whole);
+        let damaged = damaged.map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
+        if let Some(names) = damaged.iter().find(|file| file.keyspace.is_none()) {
+            let reason = format!("{names}; a repair cannot bring it back; restore a backup");
+            return Err(OpenError::Damaged { path: path.to_owned(), reason });
+        }
+        Ok(Self { damaged, ..plan })
+    }
+
+    /// The same of the journals alone.
+    pub(super) fn of_journals(path: &Path, keyspaces: &[Keyspace]) -> Result<Self, OpenError> {
         let io_failed = |source| OpenError::Io { path: path.to_owned(), source };
         let unfit = |reason: &str| OpenError::Manifest { path: path.into(), reason: reason.into() };
         let routes = Keyspaces::new(keyspaces.to_vec());
@@ -99,8 +117,16 @@ impl RepairPlan {
             emptied: journals.emptied(),
             is_empty_journal_needed: journals.exams.is_empty(),
             marker,
+            keyspaces: keyspaces.to_vec(),
+            damaged: Vec::new(),
             _lock: lock,
         })
+    }
+
+    /// Files of keyspaces that are damaged. Of these, what can be read is kept.
+    #[must_use]
+    pub fn damaged_files(&self) -> &[DamagedFile] {
+        &self.damaged
     }
 
     /// What would be lost, by journal.
@@ -121,19 +147,27 @@ impl RepairPlan {
     /// Whether the directory is rejected as it is.
     #[must_use]
     pub fn is_needed(&self) -> bool {
-        self.reason().is_some() || self.losses.iter().any(|loss| !loss.is_torn_end)
+        !self.damaged.is_empty()
+            || self.reason().is_some()
+            || self.losses.iter().any(|loss| !loss.is_torn_end)
     }
 
-    /// Takes out what is lost. The originals of every changed file are kept in a new folder in the directory. It can be
-    /// repeated after a crash at any instant.
+    /// Takes out what is lost. The originals of every changed file are kept in a new folder in the directory; where
+    /// tables are damaged, the whole directory is kept beside the new one. It can be repeated after a crash at any
+    /// instant.
     ///
     /// # Errors
-    /// The file system failed.
+    /// The file system failed, or the store cannot be read even without its damaged tables.
     pub fn accept_loss(self) -> Result<RepairDone, OpenError> {
+        if !self.damaged.is_empty() {
+            let Self { path, keyspaces, damaged, .. } = &self;
+            let (originals, salvaged) = Salvage { path, keyspaces, damaged }.run()?;
+            return Ok(RepairDone { originals, salvaged });
+        }
         let accepted = self.replace_files();
         let originals =
             accepted.map_err(|source| OpenError::Io { path: self.path.clone(), source })?;
-        Ok(RepairDone { originals })
+        Ok(RepairDone { originals, salvaged: Vec::new() })
     }
 
     fn replace_files(&self) -> io::Result<PathBuf> {

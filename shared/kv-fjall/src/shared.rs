@@ -298,7 +298,19 @@ pub(super) fn not_now(error: &fjall::Error, what: &'static str) {
 pub(super) fn error_text(error: &fjall::Error) -> String {
     match error {
         fjall::Error::Io(error) | fjall::Error::Storage(LsmError::Io(error)) => error.to_string(),
-        fjall::Error::Storage(error) => format!("{error:?}"),
+        fjall::Error::Storage(error) => match error {
+            LsmError::ChecksumMismatch { .. } => "checksum mismatch of a block".to_owned(),
+            LsmError::Decompress(_) => "a block cannot be decompressed".to_owned(),
+            LsmError::Unrecoverable => "a file is missing or malformed".to_owned(),
+            LsmError::InvalidVersion(version) => {
+                format!("unknown version of the format: version=`{version}`")
+            }
+            LsmError::InvalidTag((name, value)) => {
+                format!("invalid value: field=`{name}`, value=`{value}`")
+            }
+            LsmError::InvalidHeader(name) => format!("invalid header of a block: field=`{name}`"),
+            _ => "malformed block".to_owned(),
+        },
         other => match other.to_string().strip_prefix("FjallError: ") {
             Some(text) => text.to_owned(),
             None => other.to_string(),

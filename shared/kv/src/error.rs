@@ -104,6 +104,19 @@ pub enum CommitError {
     },
 }
 
+impl CommitError {
+    /// Whether the engine stopped because a write found no space on the disk.
+    #[must_use]
+    pub fn is_stopped_for_space(&self) -> bool {
+        // As the engine renders an error of the system, with its number.
+        let no_space = std::io::Error::from_raw_os_error(NO_SPACE).to_string();
+        matches!(self, Self::Stopped { reason } if reason.contains(&no_space))
+    }
+}
+
+/// The number of the error of a full disk, `ENOSPC`.
+const NO_SPACE: i32 = 28;
+
 /// How to get free space. What deletes would free is of no use where they are rejected too.
 fn remedy(are_deletes_accepted: bool) -> &'static str {
     match are_deletes_accepted {

@@ -9,6 +9,9 @@ use crate::{CommitError, EngineError};
 /// The text for a write to a store that stopped. The cause may name files of the server, so only its log has it.
 const STOPPED: &str = "the store stopped after an error and accepts no writes until the server is restarted: read \
                        the cause in the log of the server, then restart it";
+/// The same where it found no space.
+const FILLED: &str = "the store stopped, as the disk was full, and accepts no writes until the server is restarted: \
+                      free space on its disk, then restart it; the log of the server has the cause";
 /// The same for the write that it failed in.
 const UNKNOWN: &str = "the store failed in this write, which may be stored or not: read back before a retry; the log \
                        of the server has the cause";
@@ -35,6 +38,9 @@ impl From<CommitError> for Fault {
             CommitError::Unavailable { .. } => passing(Reason::ServerUnavailable, message),
             CommitError::Busy { .. } => passing(Reason::ServerBusy, message),
             // No retry delay: only a restart of the server helps, however long a client waits.
+            CommitError::Stopped { .. } if failure.is_stopped_for_space() => {
+                Self::new(Reason::InsufficientStorage, FILLED)
+            }
             CommitError::Stopped { .. } => Self::new(Reason::StorageStopped, STOPPED),
             // The same: space has to be freed.
             CommitError::Full { .. } => Self::new(Reason::InsufficientStorage, message),
@@ -72,6 +78,21 @@ mod tests {
             are_deletes_accepted: true,
         });
         assert_eq!((full.reason, full.retry_after), (Reason::InsufficientStorage, None));
+    }
+
+    #[test]
+    fn a_store_that_stopped_on_a_full_disk_is_one_without_space() {
+        let error = std::io::Error::from_raw_os_error(28);
+        let reason = format!("flush of a memtable failed: {error}, file=`/data/kv/db`").into();
+        let fault = Fault::from(CommitError::Stopped { reason });
+
+        assert_eq!((fault.reason, fault.retry_after), (Reason::InsufficientStorage, None));
+        for part in ["free space", "restart it"] {
+            assert!(fault.message.contains(part), "{}", fault.message);
+        }
+        assert!(!fault.message.contains("/data"), "{}", fault.message);
+        let reason = std::io::Error::from_raw_os_error(5).to_string().into();
+        assert_eq!(Fault::from(CommitError::Stopped { reason }).reason, Reason::StorageStopped);
     }
 
     #[test]

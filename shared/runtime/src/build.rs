@@ -4,12 +4,14 @@
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// `release` or `debug`.
 pub const PROFILE: &str = if cfg!(debug_assertions) { "debug" } else { "release" };
-/// The revision of its sources, if the build received it.
-pub const REVISION: Option<&str> = option_env!("TRESTLE_REVISION");
+/// The revision of its sources, or `unknown`; see `build.rs` of the crate.
+pub const REVISION: &str = env!("TRESTLE_BUILD");
 
-/// The build as JSON, for the page of the version; a build that received no revision has none there.
+/// Version and revision, as commands print them.
+pub const DESCRIPTION: &str =
+    concat!(env!("CARGO_PKG_VERSION"), " (revision ", env!("TRESTLE_BUILD"), ")");
+
+/// The build as JSON, for the page of the version.
 pub(crate) fn json() -> String {
-    let revision = REVISION.map(|revision| format!(",\"revision\":\"{revision}\""));
-    let revision = revision.unwrap_or_default();
-    format!("{{\"version\":\"{VERSION}\",\"profile\":\"{PROFILE}\"{revision}}}\n")
+    format!("{{\"version\":\"{VERSION}\",\"profile\":\"{PROFILE}\",\"revision\":\"{REVISION}\"}}\n")
 }

@@ -1,6 +1,9 @@
 //! The content of a blob as a stream: the blob first, then its bytes.
 
-use std::sync::Arc;
+use std::{
+    sync::{Arc, LazyLock},
+    time::Instant,
+};
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
@@ -8,9 +11,15 @@ use tonic::Status;
 use trestle_model::fault::Fault;
 use trestle_proto::blob::v1 as proto;
 use trestle_rpc::call_statistics::StatisticsRecorder;
+use trestle_rpc::log_rate::LogRate;
 
 use super::{BlobApi, ReadResponses, failed, parse::RequestParser};
-use crate::{authorize::BlobAccess, conditions::Freshness, error::BlobError};
+use crate::{
+    authorize::BlobAccess,
+    conditions::Freshness,
+    error::BlobError,
+    names::{BlobName, ContainerName},
+};
 
 impl BlobApi {
     pub(super) async fn read(
@@ -45,14 +54,17 @@ impl BlobApi {
             return Ok(Box::pin(stream::iter([Ok(first)])));
         }
         let mut pieces = blobs.bytes(&opened);
+        let named = names.clone();
+        let report = move |error: &BlobError| report_damage(&named, error);
         // The first piece is part of the first message: a small blob is one message.
-        let data = pieces.next().await.transpose()?.unwrap_or_default();
+        let data = pieces.next().await.transpose().inspect_err(&report)?.unwrap_or_default();
         let count = move |data: &Bytes| {
             recorder.record(|statistics| statistics.bytes += data.len() as u64);
         };
         count(&data);
         let rest = pieces.then(move |piece: Result<Bytes, BlobError>| {
             let revocable = revocable.clone();
+            let piece = piece.inspect_err(&report);
             if let Ok(data) = &piece {
                 count(data);
             }
@@ -66,5 +78,16 @@ impl BlobApi {
         });
         let first = proto::ReadBlobResponse { data, ..first };
         Ok(Box::pin(stream::iter([Ok(first)]).chain(rest)))
+    }
+}
+
+/// Logs that content of a blob is damaged, once in ten seconds: the error of the call does not name the blob.
+fn report_damage((container, blob): &(ContainerName, BlobName), error: &BlobError) {
+    static LINES: LazyLock<LogRate> = LazyLock::new(LogRate::default);
+    if let BlobError::Corrupt(damage) = error
+        && let Some(omitted) = LINES.may_log((), Instant::now())
+    {
+        let (container, blob) = (container.as_str(), blob.as_str());
+        tracing::error!(container, blob, %damage, omitted, "the content of a blob is damaged");
     }
 }

@@ -11,7 +11,7 @@ use http::{HeaderMap, Uri};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use opentelemetry::metrics::{MeterProvider as _, noop::NoopMeterProvider};
-use tonic::{Code, Status};
+use tonic::{Code, Status, body::Body};
 use tonic_types::StatusExt as _;
 use tower::service_fn;
 use trestle_rpc::access::AccessLog;

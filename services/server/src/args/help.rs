@@ -122,7 +122,8 @@ Exit codes:
 
 /// Of `repair`.
 pub(super) const REPAIR_HELP: &str = "\
-Without --accept-loss nothing is changed.
+Without --accept-loss nothing is changed. With it, damaged journals are cut where they are damaged; where tables are
+damaged, every row that can be read is copied to a new store, which needs the space for that.
 
 Exit codes:
     0  nothing to repair, or repaired
@@ -146,7 +147,8 @@ Exit codes:
     3  the data directory is in use
     4  the data cannot be opened
     5  an address cannot be bound
-    6  calls were cut off by the shutdown";
+    6  calls were cut off by the shutdown
+    7  a write or a sync of the store failed: restart it, see storage.exit_when_stopped";
 
 #[cfg(test)]
 mod tests {

@@ -4,13 +4,14 @@ use std::{path::PathBuf, process::ExitCode};
 
 use trestle::{
     args::{ConfigCommand, ServeArgs},
-    named_files,
+    doctor, named_files,
     process_error::ProcessError,
     roles::ROLES,
     serve,
     settings::Settings,
 };
 use trestle_command::output::report_lines;
+use trestle_model::time::{Clock as _, SystemClock};
 use trestle_runtime::config as layers;
 
 use super::{
@@ -39,15 +40,22 @@ fn print_config(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
 
 fn check_config(args: &ServeArgs, is_quiet: bool) -> Result<ExitCode, ProcessError> {
     let file = args.config.file();
-    let (mut unserved, mut unused) = (Vec::new(), Vec::new());
+    let (mut unserved, mut unused, mut expiring) = (Vec::new(), Vec::new(), Vec::new());
     let problems = |settings: &Settings| {
+        let (expired, soon) = doctor::expiries(settings, SystemClock.now());
+        expiring = soon;
         unserved = settings.server.unserved_keys(ROLES);
         unused = settings.unused_sections();
-        named_files::problems(settings)
+        let files = named_files::problems(settings).into_iter();
+        // A server starts with one, and warns.
+        files.chain(expired).collect()
     };
     let mistakes = mistakes_with(file.as_deref(), &args.flags(), problems)?;
     if !mistakes.is_empty() {
         return Err(rejected(&mistakes, file.as_deref()));
+    }
+    for certificate in expiring {
+        report_lines(&format!("warning: {certificate}; renew it"));
     }
     if !unserved.is_empty() {
         report_lines(&format!("warning: {}: {}", serve::UNSERVED, unserved.join(", ")));

@@ -5,16 +5,17 @@ use std::{fs, path::Path, process::ExitCode};
 use clap_complete::Shell;
 use trestle::{args::Cli, process_error::ProcessError};
 use trestle_command::output::OutputFormat;
+use trestle_runtime::build;
 
 use super::process::print;
 
 pub(crate) fn print_version(form: Option<OutputFormat>) -> Result<ExitCode, ProcessError> {
-    let version = env!("CARGO_PKG_VERSION");
+    let (version, revision) = (build::VERSION, build::REVISION);
     print(&match form {
         Some(OutputFormat::Json | OutputFormat::Jsonl) => {
-            format!("{}\n", serde_json::json!({ "version": version }))
+            format!("{}\n", serde_json::json!({ "version": version, "revision": revision }))
         }
-        _ => format!("trestle {version}\n"),
+        _ => format!("trestle {}\n", build::DESCRIPTION),
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,17 +1,44 @@
 //! The certificates of the settings: whether they can be used, and how long.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
 use trestle_model::time::Ticks;
 use trestle_rpc::small_file;
 use trestle_runtime::tls::{Certificates, Validity};
 
 use super::finding::DoctorFinding;
-use crate::settings::Settings;
+use crate::{encryption::Expiry, settings::Settings};
 
 const CHECK: &str = "certificates";
-/// The time that a renewal must have: that of the common authorities.
-const RENEWED_BEFORE: Duration = Duration::from_secs(14 * 24 * 3600);
+
+/// Certificates of the settings that cannot be used now, and those that expire soon, for `config check`. Blocks.
+pub(crate) fn expiries(settings: &Settings, now: Ticks) -> (Vec<String>, Vec<String>) {
+    let (mut expired, mut soon) = (Vec::new(), Vec::new());
+    for (key, file) in files(settings) {
+        let Ok(pem) = small_file::read(file) else { continue };
+        for Validity { not_after, expires, .. } in Validity::of_pem(&pem).into_iter().flatten() {
+            let named = |what| format!("{key}: {what} {expires}: file=`{}`", file.display());
+            match Expiry::at(not_after, now) {
+                Expiry::Expired(_) => expired.push(named("the certificate expired")),
+                Expiry::Soon(_) => soon.push(named("the certificate expires")),
+                Expiry::Later(_) => {}
+            }
+        }
+    }
+    (expired, soon)
+}
+
+/// The files with certificates, by key.
+fn files(settings: &Settings) -> impl Iterator<Item = (&'static str, &Path)> {
+    let (own, roles) = (&settings.tls, &settings.gateway.tls);
+    let files = [
+        ("tls.cert_file", &own.cert_file),
+        ("tls.client_ca_file", &own.client_ca_file),
+        ("gateway.tls.ca_file", &roles.ca_file),
+        ("gateway.tls.cert_file", &roles.cert_file),
+    ];
+    files.into_iter().filter_map(|(key, file)| Some((key, file.as_deref()?)))
+}
 
 /// Reads all of them. Blocks.
 pub(super) fn check(settings: &Settings, now: Ticks) -> Vec<DoctorFinding> {
@@ -23,17 +50,10 @@ pub(super) fn check(settings: &Settings, now: Ticks) -> Vec<DoctorFinding> {
                       together";
         findings.push(DoctorFinding::failure(CHECK, error.to_string(), remedy));
     }
-    let (own, roles) = (&settings.tls, &settings.gateway.tls);
-    let files = [
-        ("tls.cert_file", &own.cert_file),
-        ("tls.client_ca_file", &own.client_ca_file),
-        ("gateway.tls.ca_file", &roles.ca_file),
-        ("gateway.tls.cert_file", &roles.cert_file),
-    ];
-    for (key, file) in files.iter().filter_map(|(key, file)| Some((*key, file.as_deref()?))) {
+    for (key, file) in files(settings) {
         findings.extend(judge_file(key, file, now));
     }
-    findings.extend(own.cert_file.as_deref().and_then(judge_use));
+    findings.extend(settings.tls.cert_file.as_deref().and_then(judge_use));
     findings
 }
 
@@ -71,18 +91,21 @@ fn judge_file(key: &str, file: &Path, now: Ticks) -> Vec<DoctorFinding> {
 /// Judges the times of a certificate, in seconds since 1970.
 fn judge_validity(what: &str, from: i64, until: i64, now: Ticks) -> DoctorFinding {
     let seconds = now.to_unix().0;
-    let days = until.saturating_sub(seconds) / (24 * 3600);
+    let remedy = "renew it; the server reads a changed file by itself";
     if seconds < from {
         let found = format!("{what}: not valid yet: not_before=`{from}`, unix_seconds=`{seconds}`");
-        DoctorFinding::failure(CHECK, found, "check the clock of this machine and of the authority")
-    } else if until <= seconds {
-        let found = format!("{what}: expired: days_ago=`{}`", days.saturating_neg());
-        DoctorFinding::failure(CHECK, found, "renew it; the server reads a changed file by itself")
-    } else if until.saturating_sub(seconds).unsigned_abs() < RENEWED_BEFORE.as_secs() {
-        let found = format!("{what}: expires soon: days_left=`{days}`");
-        DoctorFinding::warning(CHECK, found, "renew it; the server reads a changed file by itself")
-    } else {
-        DoctorFinding::ok(CHECK, format!("{what}: days_left=`{days}`"))
+        let remedy = "check the clock of this machine and of the authority";
+        return DoctorFinding::failure(CHECK, found, remedy);
+    }
+    match Expiry::at(until, now) {
+        Expiry::Expired(days) => {
+            DoctorFinding::failure(CHECK, format!("{what}: expired: days_ago=`{days}`"), remedy)
+        }
+        Expiry::Soon(days) => {
+            let found = format!("{what}: expires soon: days_left=`{days}`");
+            DoctorFinding::warning(CHECK, found, remedy)
+        }
+        Expiry::Later(days) => DoctorFinding::ok(CHECK, format!("{what}: days_left=`{days}`")),
     }
 }
 

@@ -51,6 +51,9 @@ pub struct StorageSettings {
     pub write_buffer_bytes: u64,
     /// Free disk space below which only deletes are accepted, in bytes, at least 64 MiB. Default: 512 MiB.
     pub min_free_bytes: u64,
+    /// End with exit code 7 when a write or a sync has failed, so that a supervisor restarts the server: until then it
+    /// accepts no writes. `false` goes on with reads. Default: yes.
+    pub exit_when_stopped: bool,
 }
 
 /// When a write is acknowledged.
@@ -83,6 +86,7 @@ impl Default for StorageSettings {
             cache_bytes: 128 * 1024 * 1024,
             write_buffer_bytes: 64 * 1024 * 1024,
             min_free_bytes: 512 * 1024 * 1024,
+            exit_when_stopped: true,
         }
     }
 }

@@ -19,7 +19,7 @@ fn prints_only_the_version_or_the_configuration() {
         trestle(&["config", "print", "--roles", "table"]).env("TRESTLE__LIMITS__CALLS_MAX", "7"),
     );
 
-    assert_eq!(version.stdout, b"trestle 0.1.0\n");
+    assert_eq!(version.stdout, b"trestle 0.1.0 (revision unknown)\n");
     let text = String::from_utf8(config.stdout).unwrap();
     assert!(text.contains("roles = \"table\"\n") && text.contains("calls_max = 7\n"), "{text}");
     assert!(config.stderr.is_empty());

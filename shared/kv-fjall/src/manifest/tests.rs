@@ -38,3 +38,24 @@ fn other_versions_shard_counts_and_texts_are_unfit() {
         assert!(matches!(judge(text, &[]), ManifestVerdict::Unfit(_)), "{text:?}");
     }
 }
+
+#[test]
+fn a_format_of_another_version_is_named_with_both() {
+    let directory = tempfile::tempdir().expect("a temporary directory can be made");
+    let unfit = || match check(directory.path(), &keyspaces()).expect("it can be read") {
+        ManifestVerdict::Unfit(reason) => reason,
+        verdict => panic!("{verdict:?}"),
+    };
+    sign(directory.path()).expect("it can be written");
+    fs::write(directory.path().join(FILE), "trestle-kv 2\nshards 1\n").expect("written");
+    assert_eq!(unfit(), "unknown format: found=`2`, known=`1`");
+
+    fs::write(directory.path().join(WRITER), "9.2.0\n").expect("written");
+
+    let versions = format!("written by trestle 9.2.0, this is {PROGRAM}");
+    assert!(unfit().contains(&versions), "{}", unfit());
+    assert!(unfit().starts_with("unknown format: found=`2`"), "{}", unfit());
+
+    sign(directory.path()).expect("it can be written");
+    assert_eq!(unfit(), "unknown format: found=`2`, known=`1`");
+}

@@ -16,6 +16,7 @@ mod child;
 mod conform;
 mod crash;
 mod damage;
+mod damaged_tables;
 mod faults;
 mod filling;
 mod fixture_files;

@@ -270,9 +270,15 @@ pub const ACCESS_LOG_DROPPED: Described = Described::new(
     "{line}",
     "Lines of the access log that were dropped because its output was too slow",
 );
-/// Resident memory of the process. The names of these five are those of clients of Prometheus.
+/// Resident memory of the process. The names of these are those of clients of Prometheus.
 pub const PROCESS_MEMORY: Described =
     Described::new("process.resident_memory", "By", "Bytes of memory that the process uses");
+/// The most memory that it may have.
+pub const PROCESS_MEMORY_MAX: Described = Described::new(
+    "process.memory_limit",
+    "By",
+    "Bytes of memory that the process may use: the limit of its container, or the memory of the machine",
+);
 /// Time of the processor.
 pub const PROCESS_CPU: Described =
     Described::new("process.cpu", "s", "Time of the processor that the process used");

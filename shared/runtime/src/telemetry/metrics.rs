@@ -35,11 +35,11 @@ pub(super) fn provider(
 }
 
 pub(super) fn observe_build(meter: &Meter) {
-    let mut labels = vec![
+    let labels = [
         KeyValue::new(semconv::BUILD_VERSION, build::VERSION),
         KeyValue::new(semconv::BUILD_PROFILE, build::PROFILE),
+        KeyValue::new(semconv::BUILD_REVISION, build::REVISION),
     ];
-    labels.extend(build::REVISION.map(|revision| KeyValue::new(semconv::BUILD_REVISION, revision)));
     let metric = semconv::BUILD_INFO;
     let gauge = meter.u64_observable_gauge(metric.name).with_description(metric.help);
     let _ = gauge.with_callback(move |observer| observer.observe(1, &labels)).build();

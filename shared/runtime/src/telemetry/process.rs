@@ -27,6 +27,7 @@ pub(super) fn observe(meter: &Meter) {
         let _ = gauge.build();
     };
     gauge(semconv::PROCESS_MEMORY, resident_bytes);
+    gauge(semconv::PROCESS_MEMORY_MAX, memory_limit);
     gauge(semconv::PROCESS_DESCRIPTORS, descriptors);
     gauge(semconv::PROCESS_DESCRIPTORS_MAX, || getrlimit(Resource::Nofile).current);
     gauge(semconv::PROCESS_START, start_seconds);
@@ -40,6 +41,17 @@ fn resident_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
     pages.checked_mul(page_size() as u64)
+}
+
+/// The limit of the container, where there is a smaller one than the memory of the machine.
+fn memory_limit() -> Option<u64> {
+    let read = |file| fs::read_to_string(file).ok();
+    let text = read("/proc/meminfo")?;
+    let kilobytes = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let machine = kilobytes.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)?;
+    // `max`, or not there, outside of a container.
+    let limit = read("/sys/fs/cgroup/memory.max").and_then(|text| text.trim().parse().ok());
+    Some(limit.map_or(machine, |limit: u64| limit.min(machine)))
 }
 
 fn descriptors() -> Option<u64> {
@@ -74,6 +86,7 @@ mod tests {
         let now = u64::try_from(now).expect("after 1970");
 
         assert!(resident_bytes().expect("bytes") > 1024 * 1024);
+        assert!(memory_limit().expect("bytes") > resident_bytes().expect("bytes"));
         assert!(descriptors().expect("a count") >= 3);
         assert!(processor_seconds() > 0.0);
         let start = start_seconds().expect("a time");
