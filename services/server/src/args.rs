@@ -25,6 +25,7 @@ use trestle_command::{
     context::ContextCommand,
     errors::EXIT_CODES,
     flags::{ClientFlags, VariableArgs},
+    grammar::with_common_names,
     trust::TlsArgs,
 };
 use trestle_import::ImportCommand;
@@ -178,7 +179,7 @@ impl Cli {
     /// The whole command line. Arguments for clients are not shown for commands that call no server.
     #[must_use]
     pub fn complete() -> clap::Command {
-        Self::shown(Self::command())
+        Self::shown(with_common_names(Self::command()))
     }
 
     fn shown(mut command: clap::Command) -> clap::Command {
@@ -213,7 +214,7 @@ impl Cli {
             let command = command.mut_args(|arg| arg.hide_short_help(false));
             command.disable_help_subcommand(true).mut_subcommands(without_help)
         }
-        Self::shown(without_help(Self::command()))
+        Self::shown(without_help(with_common_names(Self::command())))
     }
 
     /// The command line of this process; ends it where that is wrong.

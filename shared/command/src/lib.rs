@@ -17,6 +17,7 @@ pub mod errors;
 pub mod field_error;
 pub mod files;
 pub mod flags;
+pub mod grammar;
 pub mod interrupt;
 pub mod lines;
 pub mod messages;

@@ -258,10 +258,25 @@ pub struct SegmentsArgs {
 pub(super) struct RecordFilterArgs {
     /// Only records that match, such as "severity ge 'error' and attributes/http.route eq '/pay'"
     #[arg(long, default_value = "", hide_default_value = true)]
-    pub(super) filter: String,
+    filter: String,
+    /// Only records whose body has this text
+    #[arg(long, value_name = "TEXT")]
+    grep: Option<String>,
     /// Only these fields, separated by commas, such as time,severity,body
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub(super) fields: Vec<String>,
+}
+
+impl RecordFilterArgs {
+    /// The condition of both flags.
+    pub(super) fn condition(&self) -> String {
+        let Some(text) = &self.grep else { return self.filter.clone() };
+        let found = format!("contains(body, '{}')", text.replace('\'', "''"));
+        match self.filter.trim() {
+            "" => found,
+            filter => format!("({filter}) and {found}"),
+        }
+    }
 }
 
 /// Arguments of `read`.
@@ -299,9 +314,9 @@ pub struct TailLogArgs {
     #[arg(long, short)]
     pub(super) follow: bool,
     /// Begin with this many of the last records
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
+    #[arg(long, visible_alias = "lines", value_name = "N", default_value_t = 10)]
     #[arg(value_parser = whole_number::<u32>(0..=10_000))]
-    pub(super) lines: u32,
+    pub(super) limit: u32,
     /// Which records
     #[command(flatten)]
     pub(super) records: RecordFilterArgs,

@@ -21,15 +21,15 @@ pub(super) async fn run(context: &mut Context, args: TailLogArgs) -> Result<(), 
 
 /// Prints the last records by time, oldest first.
 async fn last(context: &mut Context, args: TailLogArgs) -> Result<(), CliError> {
-    if args.lines == 0 {
+    if args.limit == 0 {
         return Ok(());
     }
     let request = ReadRecordsRequest {
         fields: mask(&args.records),
         stream: args.stream,
         direction: ReadDirection::Backward.into(),
-        filter: args.records.filter,
-        limit: args.lines.into(),
+        filter: args.records.condition(),
+        limit: args.limit.into(),
         ..ReadRecordsRequest::default()
     };
     let mut scan = RecordScan::new(&context.session, request);
@@ -46,8 +46,8 @@ async fn follow(context: &mut Context, args: TailLogArgs) -> Result<(), CliError
         request: TailRecordsRequest {
             fields: mask(&args.records),
             stream: args.stream,
-            filter: args.records.filter,
-            start: Some(Start::Last(args.lines)),
+            filter: args.records.condition(),
+            start: Some(Start::Last(args.limit)),
         },
         retries: context.session.first_tries(),
         is_begun: false,

@@ -152,6 +152,8 @@ Exit codes:
 
 #[cfg(test)]
 mod tests {
+    use trestle_command::grammar::VERBS;
+
     use super::super::Cli;
 
     /// The help of every command, from the root.
@@ -174,6 +176,52 @@ mod tests {
                 assert!(help.contains("\n    0  ") && help.contains("\n    2  "), "{help}");
             }
         }
+    }
+
+    /// Every command with its path, from the root.
+    fn every_command(
+        command: &clap::Command,
+        path: &str,
+        found: &mut Vec<(String, clap::Command)>,
+    ) {
+        for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
+            let path = format!("{path} {}", inner.get_name());
+            every_command(inner, &path, found);
+            found.push((path, inner.clone()));
+        }
+    }
+
+    #[test]
+    fn every_noun_has_each_name_of_its_verbs_and_every_command_each_name_of_its_flags() {
+        let (whole, mut found) = (Cli::complete(), Vec::new());
+        every_command(&whole, "trestle", &mut found);
+
+        let mut verbs = 0;
+        for (path, noun) in &found {
+            for names in VERBS {
+                if names.iter().any(|name| noun.find_subcommand(name).is_some()) {
+                    verbs += 1;
+                    let missing = names.iter().find(|name| noun.find_subcommand(name).is_none());
+                    assert_eq!(missing, None, "{path}");
+                }
+            }
+        }
+        for (path, command) in &found {
+            let has = |long: &str| {
+                let is_named = |arg: &&clap::Arg| {
+                    arg.get_long_and_visible_aliases().is_some_and(|all| all.contains(&long))
+                };
+                command.get_arguments().find(is_named)
+            };
+            if let Some(limit) = has("limit") {
+                assert_eq!(limit.get_short(), Some('n'), "{path}");
+            }
+            if let Some(follow) = has("follow") {
+                assert_eq!(follow.get_short(), Some('f'), "{path}");
+            }
+            assert_eq!(has("filter").is_some(), has("where").is_some(), "{path}");
+        }
+        assert!(verbs > 20, "{verbs}");
     }
 
     /// The long names of the arguments of a command and its commands, with earlier spellings.

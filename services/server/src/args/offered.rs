@@ -14,7 +14,9 @@ pub(super) fn listed_only(command: &clap::Command) -> clap::Command {
         clap::ArgGroup::new(group.get_id().clone()).args(ids).multiple(true)
     };
     let listed = command.get_subcommands().filter(|inner| !inner.is_hide_set());
+    let names: Vec<_> = command.get_visible_aliases().map(str::to_owned).collect();
     clap::Command::new(command.get_name().to_owned())
+        .visible_aliases(names)
         .about(command.get_about().cloned().unwrap_or_default())
         .version(env!("CARGO_PKG_VERSION"))
         .groups(command.get_groups().map(group))

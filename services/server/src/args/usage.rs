@@ -20,6 +20,7 @@ const PREFIX: &str = "error: ";
 pub(super) fn exit(error: Error, command: &Command, words: &[OsString]) -> ! {
     let error = with_own_suggestion(with_usage(error, command, words), command, words);
     let error = with_listed_commands(error, command, words);
+    let error = with_own_tip(error, &innermost(command, words));
     if error.use_stderr() && is_json_requested(words) {
         let text = match error.kind() {
             // Its text is the help.
@@ -68,6 +69,30 @@ fn with_own_suggestion(mut error: Error, command: &Command, words: &[OsString]) 
     let is_listed = |arg: &Arg| arg.get_long() == Some(&*name) && !arg.is_hide_set();
     if !inner.get_arguments().any(is_listed) {
         error.remove(ContextKind::SuggestedArg);
+    }
+    error
+}
+
+/// The error with the flag that a bare NAME=VALUE belongs to, and without the tip of the parser to pass an unknown flag
+/// as a value.
+fn with_own_tip(mut error: Error, inner: &Command) -> Error {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else {
+        return error;
+    };
+    if error.kind() != ErrorKind::UnknownArgument {
+        return error;
+    }
+    let word = word.clone();
+    error.remove(ContextKind::Suggested);
+    let is_of_pairs = |arg: &&Arg| {
+        let names = arg.get_value_names().unwrap_or_default();
+        arg.get_long().is_some() && names.iter().any(|name| name.ends_with("=VALUE"))
+    };
+    let is_pair = !word.starts_with('-') && word.contains('=');
+    let flag = inner.get_arguments().filter(|_| is_pair).find(is_of_pairs).and_then(Arg::get_long);
+    if let Some(flag) = flag {
+        let tip = format!("a NAME=VALUE needs its flag: --{flag} '{word}'").into();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
     }
     error
 }
@@ -151,6 +176,24 @@ mod tests {
 
         assert_eq!(suggested("t serve --lisen x").as_deref(), Some("--listen"));
         assert_eq!(suggested("t serve --endpont x"), None);
+    }
+
+    #[test]
+    fn a_bare_pair_is_answered_with_its_flag_and_an_unknown_flag_with_no_way_to_pass_it() {
+        let set = Arg::new("set").long("set").value_name("NAME[:TYPE]=VALUE");
+        let insert = Command::new("insert").args([set, Arg::new("table")]);
+        let mut root = Command::new("t").subcommand(insert).subcommand(Command::new("get"));
+        let mut text = |line: &str| {
+            let error = root.try_get_matches_from_mut(words(line)).expect_err("unknown");
+            with_own_tip(error, &innermost(&root, &words(line))).to_string()
+        };
+
+        let pair = text("t insert orders state=open");
+        assert!(pair.contains("tip: a NAME=VALUE needs its flag: --set 'state=open'"), "{pair}");
+        let flag = text("t insert --whre x");
+        assert!(flag.contains("'--whre'") && !flag.contains("-- --whre"), "{flag}");
+        let other = text("t get state=open");
+        assert!(!other.contains("tip:"), "{other}");
     }
 
     #[test]
