@@ -133,6 +133,29 @@ fn records_are_read_by_time_filter_and_order() {
 }
 
 #[test]
+fn records_are_found_by_a_text_in_their_bodies() {
+    let server = with_stream();
+    let text = "it's late\nlate again\nin time\n100% (late)\n";
+    append::succeeds(&server, &append::file(text), &["--format", "text"]);
+
+    assert_eq!(bodies(&server, &["--grep", "late"]), ["it's late", "late again", "100% (late)"]);
+    assert_eq!(bodies(&server, &["--grep", "it's"]), ["it's late"], "a quote is part of the text");
+    assert_eq!(bodies(&server, &["--grep", "% (late)"]), ["100% (late)"]);
+    assert_eq!(bodies(&server, &["--grep", "never"]), Vec::<String>::new());
+    let both = ["--grep", "late", "--where", "contains(body, 'again') or contains(body, 'time')"];
+    assert_eq!(bodies(&server, &both), ["late again"], "a record has to match both");
+
+    let tail = |args: &[&str]| {
+        let tail = ["log", "tail", "app", "--json", "--grep", "late"];
+        let printed = succeeds(&server, &[&tail, args].concat()).output;
+        lines(&printed).iter().map(|one| one["body"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(tail(&["-n", "2"]), ["late again", "100% (late)"]);
+    assert_eq!(tail(&["--limit", "1"]), ["100% (late)"]);
+    assert_eq!(tail(&["--lines", "1"]), ["100% (late)"], "the earlier name");
+}
+
+#[test]
 fn the_last_records_are_printed_and_those_that_follow() {
     let server = with_stream();
     let text: String = (0..20).map(|number| format!("line {number}\n")).collect();

@@ -21,6 +21,7 @@ mod formats;
 mod grammar;
 mod input;
 mod logs;
+mod names;
 mod observed;
 mod pages;
 mod rejected;
