@@ -56,7 +56,7 @@ fn a_query_is_limited_and_filtered_by_each_name_of_its_flags() {
         succeeds(&server, &["entity", "insert", "orders", "p", row, "--set", "a=x"]);
     }
     let rows = |args: &[&str]| {
-        let output = succeeds(&server, &[&["entity", "query", "orders", "--jsonl"], args].concat());
+        let output = succeeds(&server, &[&["entity", "query", "orders", "--json"], args].concat());
         output.output.lines().count()
     };
 

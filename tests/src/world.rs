@@ -16,9 +16,7 @@ use trestle_kv::Engine;
 use trestle_kv_fjall::{FjallEngine, FjallOptions};
 use trestle_model::time::SystemClock;
 use trestle_proto::table::v1::{self as proto, table_service_client::TableServiceClient};
-use trestle_rpc::access::AccessLog;
-use trestle_rpc::layer::CallService;
-use trestle_rpc::propagation::Traces;
+use trestle_rpc::{access::AccessLog, layer::CallService, propagation::Traces};
 use trestle_runtime::config::Sources;
 
 use crate::{Server, Table};

@@ -10,8 +10,7 @@ use tonic::{Status, body::Body};
 use tonic_types::{FieldViolation, StatusExt as _};
 use trestle_model::fault::{Fault, Reason, quoted, reason_name};
 use trestle_model::time::Ticks;
-use trestle_rpc::status::meaning;
-use trestle_rpc::status::{DOMAIN, IntoStatus as _};
+use trestle_rpc::status::{DOMAIN, IntoStatus as _, meaning};
 
 use crate::{blob, date, reply, xml};
 

@@ -3,8 +3,7 @@
 use http::{HeaderMap, HeaderName, Method, Uri, Version, header};
 use trestle_model::fault::{Fault, Reason, quoted};
 use trestle_model::name::AccountName;
-use trestle_rpc::layer::Request;
-use trestle_rpc::peer::Peer;
+use trestle_rpc::{layer::Request, peer::Peer};
 
 use crate::{
     address::Address,

@@ -47,9 +47,7 @@ use std::sync::Arc;
 
 use trestle_identity::credentials::Identity;
 use trestle_model::time::Clock;
-use trestle_rpc::cors::Lookup;
-use trestle_rpc::layer::CallService;
-use trestle_rpc::upstream::Upstream;
+use trestle_rpc::{cors::Lookup, layer::CallService, upstream::Upstream};
 
 use self::{dispatch::Dispatch, http_edge::HttpEdge, protocol::RestProtocol};
 

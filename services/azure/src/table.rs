@@ -22,8 +22,7 @@ use std::sync::Arc;
 use http::{HeaderMap, Response};
 use tonic::body::Body;
 use trestle_identity::spec::{ServiceSpec, TABLE};
-use trestle_model::limits::MESSAGE_BYTES_MAX;
-use trestle_model::time::Clock;
+use trestle_model::{limits::MESSAGE_BYTES_MAX, time::Clock};
 
 use self::{batch::Batch, route::TableOperation, settings::SettingsRequest};
 use crate::{

@@ -11,8 +11,7 @@ pub(crate) use self::pieces::ReadStep;
 
 use bytes::Bytes;
 use trestle_kv::{ChangeSpec, Lock, Version, Writes, transact};
-use trestle_model::limits::BLOCKS_MAX;
-use trestle_model::time::Ticks;
+use trestle_model::{limits::BLOCKS_MAX, time::Ticks};
 use uuid::Uuid;
 
 use crate::{

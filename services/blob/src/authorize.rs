@@ -15,9 +15,7 @@ use trestle_identity::{
     caller::{Authority, Caller, Letters, ResourceGrant},
     spec::{BLOB, SNAPSHOT},
 };
-use trestle_model::fault::Fault;
-use trestle_model::name::AccountName;
-use trestle_model::time::Ticks;
+use trestle_model::{fault::Fault, name::AccountName, time::Ticks};
 use trestle_proto::service::v1::AccessPolicy;
 
 use crate::record::PublicAccess;

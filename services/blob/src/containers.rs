@@ -17,9 +17,7 @@ use trestle_identity::{
     spec::BLOB,
 };
 use trestle_kv::{Engine, count};
-use trestle_model::fault::Violations;
-use trestle_model::name::AccountName;
-use trestle_model::time::Clock;
+use trestle_model::{fault::Violations, name::AccountName, time::Clock};
 use trestle_proto::service::v1::AccessPolicy;
 use trestle_rpc::quota::{CreationRoom, StorageLimit, StorageQuotas};
 

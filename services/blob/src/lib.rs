@@ -53,8 +53,7 @@ use trestle_model::limits::MESSAGE_BYTES_MAX;
 use trestle_model::time::Clock;
 use trestle_objects::ObjectArea;
 use trestle_proto::blob::v1::blob_service_server::BlobServiceServer;
-use trestle_rpc::layer::middleware::MiddlewareService;
-use trestle_rpc::quota::StorageQuotas;
+use trestle_rpc::{layer::middleware::MiddlewareService, quota::StorageQuotas};
 
 pub use crate::{
     api::BlobApi,

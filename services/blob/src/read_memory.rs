@@ -6,8 +6,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use trestle_model::limits::READ_MESSAGE_BYTES_MAX;
-use trestle_model::name::AccountName;
+use trestle_model::{limits::READ_MESSAGE_BYTES_MAX, name::AccountName};
 use trestle_rpc::layer::shares::{Holder, Share, SharePool};
 
 use crate::error::BlobError;

@@ -12,8 +12,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::{Bytes, BytesMut};
 use tokio::task::JoinHandle;
 use trestle_kv::{CommitError, Engine, SpaceClaim};
-use trestle_model::limits::INLINE_BYTES_MAX;
-use trestle_model::time::Ticks;
+use trestle_model::{limits::INLINE_BYTES_MAX, time::Ticks};
 
 use self::memory::HeldMemory;
 use crate::{

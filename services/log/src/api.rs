@@ -23,8 +23,7 @@ use tonic::{Request, Response, Status, Streaming};
 use trestle_identity::caller::Caller;
 use trestle_model::fault::Fault;
 use trestle_proto::log::v1::{self as proto, log_service_server::LogService};
-use trestle_rpc::call_statistics::StatisticsRecorder;
-use trestle_rpc::response_stream::ResponseStream;
+use trestle_rpc::{call_statistics::StatisticsRecorder, response_stream::ResponseStream};
 
 use crate::{
     LOG_SERVICE,

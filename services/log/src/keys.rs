@@ -20,8 +20,7 @@
 
 use bytes::Bytes;
 use trestle_kv::{Domain, DomainRef, Keyspace, Span, key_domain, order};
-use trestle_model::name::AccountName;
-use trestle_model::time::Ticks;
+use trestle_model::{name::AccountName, time::Ticks};
 
 use crate::{
     error::LogError,

@@ -1,9 +1,7 @@
 //! Where the objects of segments are: `ACCOUNT/stream=NAME/date=YYYY-MM-DD/ID.parquet`, with the day of the records in
 //! UTC. Other engines read such folders as columns.
 
-use trestle_model::etag::format_time;
-use trestle_model::name::AccountName;
-use trestle_model::time::Ticks;
+use trestle_model::{etag::format_time, name::AccountName, time::Ticks};
 
 use crate::{names::StreamName, stream::SegmentId};
 

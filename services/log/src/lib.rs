@@ -54,8 +54,7 @@ use std::sync::Arc;
 
 use opentelemetry::metrics::Meter;
 use trestle_kv::Engine;
-use trestle_model::fault::Fault;
-use trestle_model::limits::MESSAGE_BYTES_MAX;
+use trestle_model::{fault::Fault, limits::MESSAGE_BYTES_MAX};
 use trestle_objects::ObjectArea;
 use trestle_proto::{
     log::v1::log_service_server::LogServiceServer,

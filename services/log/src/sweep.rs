@@ -20,8 +20,7 @@ use std::{
 
 use bytes::Bytes;
 use trestle_kv::{ChangeSpec, Domain, ScanLimit, Span, Writes, after_key, transact};
-use trestle_model::name::AccountName;
-use trestle_model::read_grace::ReadGrace;
+use trestle_model::{name::AccountName, read_grace::ReadGrace};
 
 use crate::{
     error::LogError,

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use foldhash::{HashSet, HashSetExt as _};
 use trestle_kv::{ChangeSpec, ReadId, Reads, Version, Writes, transact};
-use trestle_model::name::QueueName;
-use trestle_model::time::Ticks;
+use trestle_model::{name::QueueName, time::Ticks};
 
 use crate::{
     authorize::QueueAccess,

@@ -51,12 +51,9 @@ use std::sync::Arc;
 
 use trestle_identity::access_policy::recheck::PolicyRechecks;
 use trestle_kv::Engine;
-use trestle_model::fault::Fault;
-use trestle_model::limits::MESSAGE_BYTES_MAX;
-use trestle_model::time::Clock;
+use trestle_model::{fault::Fault, limits::MESSAGE_BYTES_MAX, time::Clock};
 use trestle_proto::queue::v1::queue_service_server::QueueServiceServer;
-use trestle_rpc::layer::middleware::MiddlewareService;
-use trestle_rpc::quota::StorageQuotas;
+use trestle_rpc::{layer::middleware::MiddlewareService, quota::StorageQuotas};
 
 pub use crate::{
     api::{Handovers, QueueApi},

@@ -12,9 +12,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use trestle_model::fault::Violations;
-use trestle_model::name::QueueName;
-use trestle_model::time::Ticks;
+use trestle_model::{fault::Violations, name::QueueName, time::Ticks};
 
 use crate::{
     error::QueueError,

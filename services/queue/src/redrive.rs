@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use trestle_model::fault::Violations;
-use trestle_model::name::QueueName;
+use trestle_model::{fault::Violations, name::QueueName};
 
 use crate::{
     authorize::QueueAccess,

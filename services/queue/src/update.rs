@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use trestle_kv::{ReadId, Reads, Version, Writes, transact};
-use trestle_model::name::QueueName;
-use trestle_model::time::Ticks;
+use trestle_model::{name::QueueName, time::Ticks};
 
 use crate::{
     authorize::QueueAccess,

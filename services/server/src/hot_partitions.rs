@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use trestle_rpc::quota::HeavyHitter;
-use trestle_rpc::quota::heavy_hitters::WINDOW;
+use trestle_rpc::{quota::HeavyHitter, quota::heavy_hitters::WINDOW};
 use trestle_runtime::admin::AdminPage;
 use trestle_table::{HotPartition, TableRole};
 

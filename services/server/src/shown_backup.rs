@@ -8,8 +8,7 @@ use opentelemetry::metrics::{MeterProvider as _, NoopMeterProvider};
 use trestle_backup::MountedBackup;
 use trestle_command::{credentials::CredentialArgs, flags::ClientArgs};
 use trestle_model::time::SystemClock;
-use trestle_rpc::access::AccessLog;
-use trestle_rpc::propagation::Traces;
+use trestle_rpc::{access::AccessLog, propagation::Traces};
 use trestle_runtime::openmetrics::Exposition;
 
 use crate::{

@@ -10,8 +10,7 @@ use std::hint::black_box;
 
 use bytes::Bytes;
 use criterion::{Criterion, criterion_group, criterion_main};
-use trestle_model::fault::Violations;
-use trestle_model::time::Ticks;
+use trestle_model::{fault::Violations, time::Ticks};
 use trestle_proto::table::v1::PropertyMask;
 use trestle_table::{
     entity::{Entity, EntityKey},

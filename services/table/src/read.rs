@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use trestle_kv::Engine;
-use trestle_model::name::TableName;
-use trestle_model::time::Clock;
+use trestle_model::{name::TableName, time::Clock};
 use trestle_rpc::quota;
 
 pub(crate) use self::page::{EntityPage, PageLimit};

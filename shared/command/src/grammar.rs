@@ -25,8 +25,8 @@ const FLAGS: [CommonFlag; 3] = [
 pub fn with_common_names(command: Command) -> Command {
     let command = with_flags(command);
     let names = command.get_subcommands().flat_map(verb_names);
-    let used: Vec<String> = names.map(str::to_owned).collect();
-    command.mut_subcommands(|inner| with_common_names(with_verbs(inner, &used)))
+    let mut used: Vec<String> = names.map(str::to_owned).collect();
+    command.mut_subcommands(|inner| with_common_names(with_verbs(inner, &mut used)))
 }
 
 /// Every name of a command.
@@ -34,10 +34,12 @@ fn verb_names(command: &Command) -> impl Iterator<Item = &str> {
     std::iter::once(command.get_name()).chain(command.get_all_aliases())
 }
 
-fn with_verbs(command: Command, used: &[String]) -> Command {
+/// Of several verbs that mean the same beside each other, the first one has the other names.
+fn with_verbs(command: Command, used: &mut Vec<String>) -> Command {
     let synonyms = VERBS.iter().find(|names| names.contains(&command.get_name()));
     let names = synonyms.into_iter().flat_map(|names| names.iter().copied());
     let unused: Vec<_> = names.filter(|name| !used.iter().any(|it| it == name)).collect();
+    used.extend(unused.iter().map(|name| (*name).to_owned()));
     command.visible_aliases(unused)
 }
 

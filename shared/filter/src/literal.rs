@@ -3,8 +3,7 @@
 use std::fmt::{self, Display, Write as _};
 
 use bytes::Bytes;
-use trestle_model::etag::format_time;
-use trestle_model::time::Ticks;
+use trestle_model::{etag::format_time, time::Ticks};
 use uuid::Uuid;
 
 /// A constant of a filter.

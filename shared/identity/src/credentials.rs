@@ -28,8 +28,7 @@ use crate::{
     public_key::{AllowedPage, PageAccount, PrivateHosts, RequestSource},
     sas::{Denied, VerifiedTokens},
 };
-use trestle_model::fault::Fault;
-use trestle_model::time::Clock;
+use trestle_model::{fault::Fault, time::Clock};
 use trestle_rpc::layer::middleware::{Middleware, MiddlewareLayer};
 use trestle_rpc::layer::{Request, Response, ResponseFuture, error_response};
 use trestle_rpc::peer::Peer;

@@ -1,8 +1,8 @@
 //! Points in time, as steps of 100 ns since the year 1: what versions, timestamps and etags are made of. And the clocks
 //! of the machine, which are passed in and read nowhere else.
 //!
-//! An engine derives its own time from them, of which versions are made too: see `service_clock` of the storage seam. What people
-//! and other machines wrote down, such as the expiry of a token, is compared with the wall clock itself.
+//! An engine derives its own time from them, of which versions are made too: see `service_clock` of the storage seam.
+//! What people and other machines wrote down, such as the expiry of a token, is compared with the wall clock itself.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};

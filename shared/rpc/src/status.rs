@@ -157,6 +157,18 @@ mod tests {
     }
 
     #[test]
+    fn the_error_of_an_item_is_the_status_of_a_call_as_a_message() {
+        let fault = Fault::violation(Reason::InvalidInput, "entities[2]", "must have a key").at(2);
+
+        let item = tonic_types::Status::from(fault.clone().into_item_status("a.Service"));
+
+        let status = fault.into_status("a.Service");
+        assert_eq!(Code::from_i32(item.code), status.code());
+        assert_eq!(item.message, status.message());
+        assert_eq!(item.encode_to_vec(), status.details(), "a client reads both alike");
+    }
+
+    #[test]
     fn every_violation_is_reported_up_to_the_bound() {
         let mut violations = Violations::default();
         for index in 0..100 {

@@ -30,8 +30,7 @@ use prometheus::Registry;
 use tracing::Dispatch;
 use tracing_appender::non_blocking::WorkerGuard;
 use tracing_subscriber::{Registry as Spans, layer::SubscriberExt as _};
-use trestle_rpc::access::AccessLog;
-use trestle_rpc::propagation::Traces;
+use trestle_rpc::{access::AccessLog, propagation::Traces};
 
 pub use self::access_log::salt_problem;
 use self::otlp::Exporters;

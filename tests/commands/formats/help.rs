@@ -28,8 +28,8 @@ fn local_commands_have_the_forms_and_the_quiet_of_clients_where_those_apply() {
     let man = folder.path().to_str().unwrap();
 
     for (args, output) in [
-        (&["version", "-o", "json"][..], "{\"version\":\"0.1.0\"}\n"),
-        (&["-q", "version", "--json"], "{\"version\":\"0.1.0\"}\n"),
+        (&["version", "-o", "json"][..], "{\"version\":\"0.1.0\",\"revision\":\"unknown\"}\n"),
+        (&["-q", "version", "--json"], "{\"version\":\"0.1.0\",\"revision\":\"unknown\"}\n"),
         (&["version", "-q", "-o", "table"], "trestle 0.1.0 (revision unknown)\n"),
         (&["man", man, "-q"], ""),
         (&["config", "check", "-q"], ""),

@@ -19,8 +19,7 @@ use trestle_identity::{
 use trestle_kv::MemoryEngine;
 use trestle_queue::{QueueDeps, QueueRole};
 use trestle_model::time::{ManualClock, Ticks};
-use trestle_rpc::quota::StorageQuotas;
-use trestle_rpc::upstream::Upstream;
+use trestle_rpc::{quota::StorageQuotas, upstream::Upstream};
 
 const ACCOUNT: &str = "devstoreaccount1";
 const METHODS: [&str; 8] = ["GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH", "BREW"];

@@ -7,8 +7,7 @@ use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use trestle_fuzz::{Condition, Entity, Name};
 use trestle_proto::table::v1::PropertyMask;
-use trestle_model::time::Ticks;
-use trestle_model::fault::Violations;
+use trestle_model::{time::Ticks, fault::Violations};
 use trestle_table::{
     entity,
     query::Filter,

@@ -11,8 +11,7 @@ use trestle_identity::{
     spec::{BLOB, QUEUE, TABLE},
 };
 use trestle_model::time::{Clock, ManualClock};
-use trestle_rpc::layer::Request;
-use trestle_rpc::peer::Peer;
+use trestle_rpc::{layer::Request, peer::Peer};
 
 use super::*;
 

@@ -8,8 +8,7 @@ use tonic::{Status, body::Body};
 use trestle_identity::caller::{Authority, Caller};
 use trestle_model::fault::{Fault, Reason};
 use trestle_proto::blob::v1 as proto;
-use trestle_rpc::status::meaning;
-use trestle_rpc::upstream::in_process::ResponseMessages;
+use trestle_rpc::{status::meaning, upstream::in_process::ResponseMessages};
 
 use super::{
     conditions::conditions,

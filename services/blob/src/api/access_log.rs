@@ -2,8 +2,7 @@
 //! has the name of a rejected call. Names of blobs are data of the application, and are not recorded.
 
 use trestle_proto::blob::v1 as proto;
-use trestle_rpc::call_statistics::CallStatistics;
-use trestle_rpc::upstream::in_process::RequestMessages;
+use trestle_rpc::{call_statistics::CallStatistics, upstream::in_process::RequestMessages};
 
 /// A request that may name a container.
 pub(super) trait NamesContainer {

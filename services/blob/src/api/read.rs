@@ -10,8 +10,7 @@ use futures::{StreamExt as _, stream};
 use tonic::Status;
 use trestle_model::fault::Fault;
 use trestle_proto::blob::v1 as proto;
-use trestle_rpc::call_statistics::StatisticsRecorder;
-use trestle_rpc::log_rate::LogRate;
+use trestle_rpc::{call_statistics::StatisticsRecorder, log_rate::LogRate};
 
 use super::{BlobApi, ReadResponses, failed, parse::RequestParser};
 use crate::{

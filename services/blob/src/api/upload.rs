@@ -7,8 +7,7 @@ use trestle_model::limits::{
     BLOB_BYTES_MAX, BLOCK_BYTES_MAX, UPLOAD_MESSAGE_BYTES_MAX, UPLOAD_TIME_MAX,
 };
 use trestle_proto::blob::v1::{self as proto, UploadFinish};
-use trestle_rpc::call_statistics::StatisticsRecorder;
-use trestle_rpc::upstream::in_process::RequestMessages;
+use trestle_rpc::{call_statistics::StatisticsRecorder, upstream::in_process::RequestMessages};
 
 use super::{
     BlobApi, failed,

@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use trestle_model::etag::format_time;
-use trestle_model::fault::quoted;
-use trestle_model::time::Ticks;
+use trestle_model::{etag::format_time, fault::quoted, time::Ticks};
 
 use super::{ConditionField, Conditions, PER_SECOND};
 use crate::etag::{ETag, ETagPattern};

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use trestle_kv::{ChangeSpec, Lock, Version, Writes, transact};
-use trestle_model::name::AccountName;
-use trestle_model::time::Ticks;
+use trestle_model::{name::AccountName, time::Ticks};
 use uuid::Uuid;
 
 use super::Containers;

@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 
 use trestle_kv::visit_rows;
-use trestle_model::fault::Fault;
-use trestle_model::name::AccountName;
+use trestle_model::{fault::Fault, name::AccountName};
 use trestle_proto::service::v1::QuotaUsage;
 use trestle_rpc::quota::{MeasuredUsage, StorageLimit, StorageOwner};
 

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use futures::{StreamExt as _, future, stream};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use trestle_model::fault::Fault;
-use trestle_model::name::AccountName;
+use trestle_model::{fault::Fault, name::AccountName};
 use trestle_rpc::cors::{Lookup, Preflight, Rules};
 use trestle_rpc::layer::Response;
 use trestle_rpc::status::meaning;

@@ -11,8 +11,7 @@ use trestle_proto::{
     service::v1::{Cors, CorsRule, ServiceProperties},
     table::v1::GetServicePropertiesResponse,
 };
-use trestle_rpc::cors::Lookup;
-use trestle_rpc::upstream::Upstream;
+use trestle_rpc::{cors::Lookup, upstream::Upstream};
 
 use super::{service_cors::ERROR_CODE, *};
 use crate::web::tests::stack;

@@ -3,8 +3,7 @@
 use http::{HeaderMap, StatusCode};
 use tonic::Code;
 use trestle_model::fault::{Fault, Reason};
-use trestle_rpc::layer::Response;
-use trestle_rpc::layer::short_circuit::with_outcome;
+use trestle_rpc::{layer::Response, layer::short_circuit::with_outcome};
 
 use super::body_type::BodyType;
 use crate::plain_answer::with_allowed;

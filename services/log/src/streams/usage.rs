@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 
 use trestle_kv::visit_rows;
-use trestle_model::fault::Fault;
-use trestle_model::name::AccountName;
+use trestle_model::{fault::Fault, name::AccountName};
 use trestle_rpc::quota::{MeasuredUsage, StorageLimit, StorageOwner};
 
 use super::Streams;

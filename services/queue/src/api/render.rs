@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use trestle_kv::{Durability, EngineStatus};
-use trestle_model::fault::Fault;
-use trestle_model::time::Ticks;
+use trestle_model::{fault::Fault, time::Ticks};
 use trestle_proto::queue::v1::{self as proto, message::Body as ProtoBody, send_result::Outcome};
 use trestle_proto::service::v1 as service;
 use trestle_rpc::instance::instance_id;

@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use trestle_model::fault::Fault;
-use trestle_model::name::AccountName;
+use trestle_model::{fault::Fault, name::AccountName};
 use trestle_proto::queue::v1 as proto;
 use trestle_rpc::service_properties;
 

@@ -17,8 +17,7 @@ use trestle_model::name::QueueName;
 use trestle_proto::queue::v1::{
     StreamMessagesRequest, StreamMessagesResponse, StreamOpen, stream_messages_request::Message,
 };
-use trestle_rpc::call_statistics::StatisticsRecorder;
-use trestle_rpc::layer::deadline::CallDeadline;
+use trestle_rpc::{call_statistics::StatisticsRecorder, layer::deadline::CallDeadline};
 
 use super::{Responses, access_log::record_returned, parse, rejected, render};
 use crate::{

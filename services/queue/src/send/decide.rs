@@ -4,8 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use bytes::Bytes;
 use trestle_kv::{ReadId, Reads, Writes};
-use trestle_model::limits::SEND_REQUEST_REMEMBERED;
-use trestle_model::time::Ticks;
+use trestle_model::{limits::SEND_REQUEST_REMEMBERED, time::Ticks};
 
 use crate::{
     deduplication::{DeduplicationRecord, Sent, SentState},

@@ -7,8 +7,7 @@ use tonic_types::StatusExt as _;
 use tower::{Layer as _, ServiceExt as _, service_fn};
 use trestle_identity::caller::Authority;
 use trestle_model::name::AccountName;
-use trestle_rpc::layer::CallService;
-use trestle_rpc::quota::StorageMax;
+use trestle_rpc::{layer::CallService, quota::StorageMax};
 
 use super::*;
 

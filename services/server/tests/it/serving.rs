@@ -26,8 +26,7 @@ use trestle_kv::{
     Change, CommitError, DiskStatus, Engine, EngineError, EngineStatus, Limits, MemoryEngine,
     Snapshot, Version,
 };
-use trestle_model::time::SystemClock;
-use trestle_model::time::Ticks;
+use trestle_model::time::{SystemClock, Ticks};
 use trestle_proto::log::v1::wire::ExportLogsServiceRequest;
 use trestle_proto::opentelemetry::proto::collector::logs::v1::logs_service_client::LogsServiceClient;
 use trestle_proto::queue::v1::{
@@ -75,16 +74,10 @@ impl Engine for Stoppable {
     }
 
     fn status(&self) -> EngineStatus {
-        EngineStatus {
-            stopped: self.stopped.lock().unwrap().clone(),
-            disk: Some(DiskStatus {
-                storage_bytes: 0,
-                free_bytes: 0,
-                reserve_bytes: 0,
-                is_space_short: self.is_space_short.load(std::sync::atomic::Ordering::SeqCst),
-            }),
-            ..self.inner.status()
-        }
+        let is_space_short = self.is_space_short.load(std::sync::atomic::Ordering::SeqCst);
+        let disk = DiskStatus { storage_bytes: 0, free_bytes: 0, reserve_bytes: 0, is_space_short };
+        let stopped = self.stopped.lock().unwrap().clone();
+        EngineStatus { stopped, disk: Some(disk), ..self.inner.status() }
     }
 }
 

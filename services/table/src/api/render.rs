@@ -1,12 +1,10 @@
 //! From our own types to responses.
 
 use trestle_kv::{Durability, EngineStatus, Version};
-use trestle_model::etag::format_etag;
-use trestle_model::time::Ticks;
+use trestle_model::{etag::format_etag, time::Ticks};
 use trestle_proto::service::v1 as service;
 use trestle_proto::table::v1 as proto;
-use trestle_rpc::instance::instance_id;
-use trestle_rpc::quota::HeavyHitter;
+use trestle_rpc::{instance::instance_id, quota::HeavyHitter};
 
 use crate::{keys::TableRecord, throttle::HotPartition, write::NewVersion};
 

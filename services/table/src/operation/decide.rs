@@ -2,9 +2,7 @@
 
 use bytes::Bytes;
 use trestle_kv::Version;
-use trestle_model::etag::Condition;
-use trestle_model::fault::Violations;
-use trestle_model::time::Ticks;
+use trestle_model::{etag::Condition, fault::Violations, time::Ticks};
 
 use super::{EncodedEntity, EntityEffect, EntityOperation, WriteMode};
 use crate::{entity::Entity, error::TableError, stored};

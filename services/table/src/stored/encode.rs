@@ -1,8 +1,7 @@
 //! Writing the stored form.
 
 use bytes::Bytes;
-use trestle_model::etag::format_etag;
-use trestle_model::time::Ticks;
+use trestle_model::{etag::format_etag, time::Ticks};
 
 use super::{
     FORMAT, HEADER_BYTES,

@@ -2,8 +2,7 @@
 
 use proptest::{collection::vec, prelude::*, sample::Index};
 use prost::Message as _;
-use trestle_model::etag::format_etag;
-use trestle_model::fault::Violations;
+use trestle_model::{etag::format_etag, fault::Violations};
 use trestle_proto::table::v1 as proto;
 
 use trestle_filter::EdmValueRef;

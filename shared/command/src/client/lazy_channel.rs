@@ -16,8 +16,7 @@ use tonic::{
 };
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 use tonic_types::StatusExt as _;
-use trestle_rpc::rpc_path::service_of;
-use trestle_rpc::unserved::is_unserved;
+use trestle_rpc::{rpc_path::service_of, unserved::is_unserved};
 
 use super::CallMetadata;
 use crate::{

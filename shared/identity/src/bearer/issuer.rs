@@ -20,9 +20,7 @@ use crate::{
     caller::{Authority, Caller},
     sas::{Check, Denied},
 };
-use trestle_model::fault::Reason;
-use trestle_model::name::AccountName;
-use trestle_model::time::Ticks;
+use trestle_model::{fault::Reason, name::AccountName, time::Ticks};
 use trestle_rpc::peer::Peer;
 
 /// Most verified tokens that are cached.

@@ -17,9 +17,7 @@ use crate::{
     sas::{Check, Denied},
 };
 use std::{sync::Arc, time::Duration};
-use trestle_model::fault::Reason;
-use trestle_model::name::AccountName;
-use trestle_model::time::Ticks;
+use trestle_model::{fault::Reason, name::AccountName, time::Ticks};
 
 const NOW: i64 = 1_795_262_400;
 const ISSUER: &str = "https://login.example.com";

@@ -12,11 +12,8 @@ use crate::{
     caller::{Authority, Caller},
     sas::{self, Check, Denied, Named, Use, VerifiedTokens},
 };
-use trestle_model::fault::Reason;
-use trestle_model::name::AccountName;
-use trestle_model::time::Ticks;
-use trestle_rpc::peer::Peer;
-use trestle_rpc::upstream::kind::kind_of;
+use trestle_model::{fault::Reason, name::AccountName, time::Ticks};
+use trestle_rpc::{peer::Peer, upstream::kind::kind_of};
 
 /// How the paths of the methods on blobs begin.
 const BLOBS: &str = "/trestle.blob.v1.BlobService/";

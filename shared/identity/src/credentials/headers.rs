@@ -11,8 +11,7 @@ use crate::{
     sas::{Check, Denied, NamedResource, TOKEN_BYTES_MAX},
     spec::{SERVICES, ServiceSpec},
 };
-use trestle_model::fault::Reason;
-use trestle_model::name::AccountName;
+use trestle_model::{fault::Reason, name::AccountName};
 
 /// Longest accepted value of `authorization`, in bytes: the longest token and its scheme.
 pub(super) const AUTHORIZATION_BYTES_MAX: usize = TOKEN_BYTES_MAX + 64;

@@ -18,11 +18,8 @@ use crate::{
     sas::{Denied, VerifiedTokens},
     spec::SERVICES,
 };
-use trestle_model::fault::Fault;
-use trestle_model::time::Ticks;
-use trestle_rpc::layer::ResponseFuture;
-use trestle_rpc::peer::Peer;
-use trestle_rpc::upstream::kind::kind_of;
+use trestle_model::{fault::Fault, time::Ticks};
+use trestle_rpc::{layer::ResponseFuture, peer::Peer, upstream::kind::kind_of};
 
 /// The credentials of a call, kept while the call runs.
 pub(super) struct OpenCall {

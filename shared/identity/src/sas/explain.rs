@@ -13,8 +13,7 @@ use super::{
     string_to_sign,
 };
 use crate::account::Account;
-use trestle_model::fault::Reason;
-use trestle_model::time::Ticks;
+use trestle_model::{fault::Reason, time::Ticks};
 use trestle_rpc::peer::Peer;
 
 /// The content of a token and the results of its checks.

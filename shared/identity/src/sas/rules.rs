@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use super::{Check, Denied, Protocol, Terms, Time};
-use trestle_model::fault::Reason;
-use trestle_model::time::Ticks;
+use trestle_model::{fault::Reason, time::Ticks};
 use trestle_rpc::peer::Peer;
 
 /// How much earlier than its start a token is accepted, because of clock skew. Its expiry is exact:

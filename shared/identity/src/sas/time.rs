@@ -6,8 +6,7 @@ use std::fmt;
 use time::{Date, Month, OffsetDateTime, PrimitiveDateTime, Time as Clock, UtcOffset};
 
 use super::Malformed;
-use trestle_model::fault::quoted;
-use trestle_model::time::Ticks;
+use trestle_model::{fault::quoted, time::Ticks};
 
 /// A time of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]

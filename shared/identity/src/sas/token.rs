@@ -9,8 +9,7 @@ use super::{
     fields::Fields, query::write,
 };
 use crate::{account::Signature, caller::Letters};
-use trestle_model::fault::quoted;
-use trestle_model::limits::ACCESS_POLICY_ID_CHARS_MAX;
+use trestle_model::{fault::quoted, limits::ACCESS_POLICY_ID_CHARS_MAX};
 
 /// A token: terms and a signature that is still to be checked.
 #[derive(Clone, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! The signatures of queues: the call names the queue, and nothing bounds the messages.
 
-use trestle_model::fault::Violations;
-use trestle_model::name::QueueName;
+use trestle_model::{fault::Violations, name::QueueName};
 
 use super::{DelegationForm, ResourceType, ServiceSpec, whole, without_empty};
 use crate::{

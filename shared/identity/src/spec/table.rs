@@ -1,7 +1,6 @@
 //! The signatures of tables: a token contains the name of the table and a range of keys.
 
-use trestle_model::fault::Violations;
-use trestle_model::name::TableName;
+use trestle_model::{fault::Violations, name::TableName};
 
 use super::{ResourceType, ServiceSpec, bound, whole};
 use crate::{

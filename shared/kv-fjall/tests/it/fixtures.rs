@@ -1,7 +1,7 @@
 //! Stores that earlier versions of the format left behind: each is opened as long as its format is supported.
 //!
-//! `KV_FIXTURE=1 cargo test -p trestle-kv-fjall --test it writes_a_fixture` writes `tests/fixtures/<version>` anew, for the
-//! version of the format that this program writes; do that once for each version, and never again.
+//! `KV_FIXTURE=1 cargo test -p trestle-kv-fjall --test it writes_a_fixture` writes `tests/fixtures/<version>` anew, for
+//! the version of the format that this program writes; do that once for each version, and never again.
 
 use std::fs;
 use std::path::{Path, PathBuf};

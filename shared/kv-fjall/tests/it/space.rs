@@ -117,10 +117,10 @@ async fn fill_up(engine: &FjallEngine, first: u32) -> (u32, CommitError) {
 }
 
 async fn keys_of(engine: &FjallEngine, table: &str) -> Vec<Bytes> {
-    let view = engine.snapshot().await.unwrap();
     let (mut span, mut keys) = (Span::prefix(&key(table)), Vec::new());
     loop {
-        let scan = view.scan(&span, NO_LIMIT).await.unwrap();
+        // A page each: on a busy machine a view over all of them may be open for so long that the engine ends it.
+        let scan = engine.scan(&span, NO_LIMIT).await.unwrap();
         keys.extend(scan.entries.iter().map(|entry| entry.key.clone()));
         let Some(last) = scan.entries.last().filter(|_| scan.more) else { return keys };
         span.start = trestle_kv::after_key(&last.key).into();

@@ -9,8 +9,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
-use trestle_rpc::layer::CallService;
-use trestle_rpc::peer::Peer;
+use trestle_rpc::{layer::CallService, peer::Peer};
 
 use super::{
     Bounds, budgeted_socket::BudgetedSocket, connections::ConnectionSlot, linger::linger, protocol,

@@ -6,8 +6,7 @@ use std::io::Write as _;
 use base64::{display::Base64Display, engine::general_purpose::STANDARD};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
-use trestle_model::etag::format_time;
-use trestle_model::time::Ticks;
+use trestle_model::{etag::format_time, time::Ticks};
 
 use super::{
     Select,

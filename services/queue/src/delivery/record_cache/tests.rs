@@ -1,8 +1,7 @@
 //! Tests of the record cache.
 
 use bytes::Bytes;
-use trestle_model::fault::Violations;
-use trestle_model::time::Ticks;
+use trestle_model::{fault::Violations, time::Ticks};
 
 use super::*;
 use crate::{keys::QueueId, record::QueueSettings};

@@ -1,8 +1,7 @@
 //! Which entities a filter matches.
 
 use bytes::Bytes;
-use trestle_model::etag::parse_time;
-use trestle_model::time::Ticks;
+use trestle_model::{etag::parse_time, time::Ticks};
 use uuid::Uuid;
 
 use super::*;

@@ -2,10 +2,7 @@ use std::sync::Arc;
 
 use trestle_identity::caller::{Authority, Caller};
 use trestle_kv::{Engine, MemoryEngine};
-use trestle_model::etag::Condition;
-use trestle_model::fault::Violations;
-use trestle_model::name::TableName;
-use trestle_model::time::SystemClock;
+use trestle_model::{etag::Condition, fault::Violations, name::TableName, time::SystemClock};
 use trestle_rpc::quota::{StorageMax, StorageQuotas};
 
 use super::*;

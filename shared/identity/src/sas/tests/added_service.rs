@@ -11,8 +11,7 @@ use crate::{
     shared_key::all_headers,
     spec::{FieldSpec, ResourceType, ServiceSpec},
 };
-use trestle_model::fault::Reason;
-use trestle_model::time::Ticks;
+use trestle_model::{fault::Reason, time::Ticks};
 use trestle_rpc::peer::Peer;
 
 /// Logs: streams below a container, bounded by a prefix of their names.

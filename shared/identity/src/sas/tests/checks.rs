@@ -14,9 +14,7 @@ use crate::{
     },
     spec::{BLOB, LOG, QUEUE, TABLE},
 };
-use trestle_model::fault::Reason;
-use trestle_model::name::AccountName;
-use trestle_model::time::Ticks;
+use trestle_model::{fault::Reason, name::AccountName, time::Ticks};
 use trestle_rpc::peer::{Peer, PeerTls};
 
 /// 2026-01-01T12:00:00Z.

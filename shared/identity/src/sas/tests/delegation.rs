@@ -15,8 +15,7 @@ use crate::{
     },
     spec::{BLOB, QUEUE, ServiceSpec},
 };
-use trestle_model::fault::Reason;
-use trestle_model::name::AccountName;
+use trestle_model::{fault::Reason, name::AccountName};
 use trestle_rpc::peer::Peer;
 
 const ISSUER: &str = "https://login.example.com";

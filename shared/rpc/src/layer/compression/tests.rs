@@ -13,8 +13,7 @@ use super::{encoding::DecompressError, *};
 use crate::layer::CallService;
 use crate::layer::body_bytes::{BodyBounds, BodyBytesLayer};
 use crate::layer::methods::Methods;
-use trestle_model::fault::reason_name;
-use trestle_model::limits::MESSAGE_BYTES_MAX;
+use trestle_model::{fault::reason_name, limits::MESSAGE_BYTES_MAX};
 
 const ALL: [MessageEncoding; 3] =
     [MessageEncoding::Gzip, MessageEncoding::Deflate, MessageEncoding::Zstd];

@@ -6,8 +6,7 @@ use std::sync::{
 };
 
 use futures::{FutureExt as _, StreamExt as _, future};
-use trestle_model::limits::READ_MESSAGE_BYTES_MAX;
-use trestle_model::name::AccountName;
+use trestle_model::{limits::READ_MESSAGE_BYTES_MAX, name::AccountName};
 
 use super::*;
 
