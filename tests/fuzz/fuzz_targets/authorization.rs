@@ -13,7 +13,7 @@ use trestle_identity::{
     credentials::Call,
     sas::VerifiedTokens,
 };
-use trestle_model::{time::Ticks, name::AccountName};
+use trestle_model::{name::AccountName, time::Ticks};
 use trestle_rpc::peer::Peer;
 
 #[derive(Debug, Arbitrary)]

@@ -17,8 +17,8 @@ use trestle_identity::{
     spec::QUEUE,
 };
 use trestle_kv::MemoryEngine;
-use trestle_queue::{QueueDeps, QueueRole};
 use trestle_model::time::{ManualClock, Ticks};
+use trestle_queue::{QueueDeps, QueueRole};
 use trestle_rpc::{quota::StorageQuotas, upstream::Upstream};
 
 const ACCOUNT: &str = "devstoreaccount1";

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use libfuzzer_sys::arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use prost::Message as _;
+use trestle_model::{fault::Violations, time::Ticks};
 use trestle_proto::table::v1 as proto;
-use trestle_model::{time::Ticks, fault::Violations};
 use trestle_table::{entity::Entity, stored};
 
 fuzz_target!(|bytes: &[u8]| {

@@ -8,7 +8,7 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use trestle_fuzz::{Condition, Entity};
 use trestle_kv::order::compare_text;
-use trestle_model::{time::Ticks, fault::Violations};
+use trestle_model::{fault::Violations, time::Ticks};
 use trestle_table::{
     entity::{self, EntityKey},
     query::{Filter, KeyBound, QueryPlan, QueryScope},

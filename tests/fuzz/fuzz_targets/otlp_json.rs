@@ -4,6 +4,7 @@
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use prost::Message as _;
+use trestle_model::json_error::json_problem;
 use trestle_proto::{
     log::v1::wire::{
         ExportLogsServiceRequest, ExportMetricsServiceRequest, ExportTraceServiceRequest,
@@ -12,7 +13,6 @@ use trestle_proto::{
         logs::v1::ResourceLogs, metrics::v1::ResourceMetrics, trace::v1::ResourceSpans,
     },
 };
-use trestle_model::json_error::json_problem;
 use trestle_rpc::otlp_json::{OtlpJsonError, OtlpRequest, to_protobuf};
 
 #[derive(Debug, Arbitrary)]

@@ -5,8 +5,8 @@
 use arbitrary::Arbitrary;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use libfuzzer_sys::fuzz_target;
-use trestle_queue::forms::receipt;
 use trestle_model::time::Ticks;
+use trestle_queue::forms::receipt;
 
 #[derive(Debug, Arbitrary)]
 struct Input {

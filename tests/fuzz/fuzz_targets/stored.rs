@@ -6,8 +6,8 @@ use arbitrary::Arbitrary;
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use trestle_fuzz::{Condition, Entity, Name};
+use trestle_model::{fault::Violations, time::Ticks};
 use trestle_proto::table::v1::PropertyMask;
-use trestle_model::{time::Ticks, fault::Violations};
 use trestle_table::{
     entity,
     query::Filter,

@@ -16,10 +16,10 @@ use trestle_identity::{
     peer_authentication::{self, PeerTrust},
 };
 use trestle_kv::MemoryEngine;
+use trestle_model::time::{ManualClock, Ticks};
 use trestle_proto::{queue::v1 as queue, service::v1 as service, table::v1 as table};
 use trestle_queue::QueueRole;
 use trestle_rpc::access::AccessLog;
-use trestle_model::time::{ManualClock, Ticks};
 use trestle_rpc::cors::Lookup;
 use trestle_rpc::layer::CallService;
 use trestle_rpc::layer::call_statistics::StatisticsLayer;

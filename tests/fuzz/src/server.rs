@@ -8,8 +8,8 @@ use opentelemetry::metrics::{MeterProvider as _, noop::NoopMeterProvider};
 use tonic::body::Body;
 use tower::ServiceExt as _;
 use trestle_kv::MemoryEngine;
-use trestle_proto::table::v1 as proto;
 use trestle_model::time::{ManualClock, Ticks};
+use trestle_proto::table::v1 as proto;
 use trestle_rpc::quota::{LiveQuotas, StorageQuotas};
 use trestle_table::{TableDeps, TableRole};
 
