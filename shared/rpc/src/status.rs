@@ -136,6 +136,7 @@ impl IntoStatus for Fault {
 mod tests {
     use std::time::Duration;
 
+    use tonic_types::RpcStatusExt as _;
     use trestle_model::fault::{OverQuota, Reason, VIOLATIONS_MAX, Violations};
 
     use super::*;
@@ -165,7 +166,15 @@ mod tests {
         let status = fault.into_status("a.Service");
         assert_eq!(Code::from_i32(item.code), status.code());
         assert_eq!(item.message, status.message());
-        assert_eq!(item.encode_to_vec(), status.details(), "a client reads both alike");
+        let (of_item, of_call) = (item.get_error_details(), status.get_error_details());
+        let info = |details: &ErrorDetails| {
+            let info = details.error_info().expect("error info").clone();
+            (info.reason, info.domain, info.metadata)
+        };
+        assert_eq!(info(&of_item), info(&of_call));
+        let fields = |details: &ErrorDetails| format!("{:?}", details.bad_request());
+        assert_eq!(fields(&of_item), fields(&of_call));
+        assert!(fields(&of_item).contains("entities[2]"));
     }
 
     #[test]
