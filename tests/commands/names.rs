@@ -18,14 +18,14 @@ fn lists_of_every_noun_are_printed_by_each_name_and_limited_by_one_flag() {
     for name in ["one", "two"] {
         succeeds(&server, &["table", "create", name]);
         succeeds(&server, &["queue", "create", name]);
-        succeeds(&server, &["blob", "create", name]);
+        succeeds(&server, &["blob", "container", "create", name]);
         succeeds(&server, &["log", "create", name]);
     }
     for noun in ["table", "queue", "log"] {
         let listed = same(&server, &[noun], &["list", "ls"], &["-o", "plain"]);
         assert!(listed.contains("one") && listed.contains("two"), "{noun}: {listed}");
     }
-    let containers = same(&server, &["blob"], &["list", "ls"], &["-o", "plain"]);
+    let containers = same(&server, &["blob", "container"], &["list", "ls"], &["-o", "plain"]);
     assert!(containers.contains("one") && containers.contains("two"), "{containers}");
 }
 

@@ -61,8 +61,8 @@
 //! # Engines
 //!
 //! What engines have in common is here: [`keyspace`] and [`decide`] check a change and run its decision,
-//! [`service_clock`] and [`version`] make times and versions, [`turns`] orders what waits by owner, [`point`] names where
-//! a test may step in.
+//! [`service_clock`] and [`version`] make times and versions, [`turns`] orders what waits by owner, [`point`] names
+//! where a test may step in.
 //!
 //! # Decisions
 //!
