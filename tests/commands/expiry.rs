@@ -16,7 +16,7 @@ use crate::{
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// A certificate that is valid until so many days from now, or before.
+/// A certificate that expires `days` from now, or before now where they are negative.
 fn valid_until(authority: &CertificateAuthority, days: i32) -> Issued {
     let issued = authority.issue("localhost");
     renew(authority, &issued, days);

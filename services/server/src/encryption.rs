@@ -19,7 +19,7 @@ pub(crate) const RENEWED_BEFORE: Duration = Duration::from_secs(14 * 24 * 3600);
 pub(crate) enum Expiry {
     /// Days ago.
     Expired(i64),
-    /// In so many days, fewer than a renewal must have.
+    /// Days from now, fewer than a renewal leaves.
     Soon(i64),
     /// Later.
     Later(i64),

@@ -171,10 +171,11 @@ impl Server {
 
 /// Waits until a store accepts no writes any more, and returns why. Without a store it never ends.
 async fn stopped(store: Option<Weak<dyn Engine>>) -> Arc<str> {
+    let Some(store) = store else { return std::future::pending().await };
     let mut poll = tokio::time::interval(STOPPED_POLL);
     loop {
         poll.tick().await;
-        let status = store.as_ref().and_then(Weak::upgrade).map(|engine| engine.status());
+        let status = store.upgrade().map(|engine| engine.status());
         if let Some(reason) = status.and_then(|status| status.stopped) {
             return reason;
         }

@@ -83,7 +83,7 @@ impl RepairPlan {
         Ok(Self { damaged, ..plan })
     }
 
-    /// The same of the journals alone.
+    /// Examines the journals, and no tables.
     pub(super) fn of_journals(path: &Path, keyspaces: &[Keyspace]) -> Result<Self, OpenError> {
         let io_failed = |source| OpenError::Io { path: path.to_owned(), source };
         let unfit = |reason: &str| OpenError::Manifest { path: path.into(), reason: reason.into() };

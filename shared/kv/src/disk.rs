@@ -10,7 +10,7 @@ use crate::CommitError;
 /// It does not keep the store open.
 #[async_trait]
 pub trait Disk: Send + Sync {
-    /// Claims space for a file of so many bytes, before it is written. Waits as long as writes do for a flush, where
+    /// Claims space for a file of `bytes` bytes, before it is written. Waits as long as writes do for a flush, where
     /// the free bytes are at the reserve.
     ///
     /// # Errors

@@ -53,8 +53,7 @@ impl BlobApi {
             return Ok(Box::pin(stream::iter([Ok(first)])));
         }
         let mut pieces = blobs.bytes(&opened);
-        let named = names.clone();
-        let report = move |error: &BlobError| report_damage(&named, error);
+        let report = move |error: &BlobError| report_damage(&names, error);
         // The first piece is part of the first message: a small blob is one message.
         let data = pieces.next().await.transpose().inspect_err(&report)?.unwrap_or_default();
         let count = move |data: &Bytes| {

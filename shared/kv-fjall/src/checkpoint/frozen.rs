@@ -10,9 +10,8 @@ use fjall::AbstractTree as _;
 use super::super::directory;
 use super::super::inventory::{CURRENT, NAMES};
 use super::super::shared::Tree;
+use super::super::table_files::TABLES;
 
-/// The folder of the tables, in that of a keyspace.
-const TABLES: &str = "tables";
 /// How often a version is looked for that does not change between two looks: one changes with a flush or a compaction.
 const LOOKS: usize = 100;
 
