@@ -22,7 +22,7 @@ use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 use trestle_tests::Server;
 
-use crate::client::{Ended, bare, run, succeeds};
+use crate::client::{Ended, bare, run, succeeds, trestle};
 
 /// Bytes of the blob: three extents.
 const BLOB_BYTES: usize = 9 * 1024 * 1024;

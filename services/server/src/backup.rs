@@ -1,6 +1,6 @@
 //! What `trestle backup` needs of the services: which objects a row names, and what a restore changes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use trestle_backup::{
     BackupCommand, DiffArgs, MountedBackup, ObjectAreaName, ObjectName, RestoreArgs, StoreRules,
@@ -22,8 +22,6 @@ use crate::{
 
 /// Most tables, key ranges or blobs that are copied at a time.
 const AT_ONCE: u16 = 8;
-/// The checkpoint of a copy out of a backup, in the current directory.
-const CHECKPOINT: &str = "backup.trestle-import";
 
 /// The rules of every service.
 #[must_use]
@@ -65,6 +63,8 @@ pub fn locate(
 pub async fn restore_named(args: RestoreArgs, client: &ClientArgs) -> Result<(), CliError> {
     let mounted = args.open(rules()).await?;
     let name = format!("{} of {}", mounted.id, mounted.instant);
+    // In the current directory, where copies out of other backups may be at work.
+    let checkpoint = PathBuf::from(format!("backup-{}.trestle-import", mounted.id));
     let named = args.named;
     let copy = CopyArgs {
         into_existing: named.into_existing,
@@ -78,7 +78,7 @@ pub async fn restore_named(args: RestoreArgs, client: &ClientArgs) -> Result<(),
     let account = shown.client.account_name();
     let copied = async {
         let session = Session::connect(&shown.client).await?;
-        let server = TrestleSource { session, name, account, checkpoint: CHECKPOINT.into() };
+        let server = TrestleSource { session, name, account, checkpoint };
         trestle_import::import_from(server, &named.selection, &copy, client).await
     };
     let copied = copied.await;

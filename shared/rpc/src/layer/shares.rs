@@ -249,8 +249,12 @@ impl Share {
     /// That one has its share.
     fn move_to(&mut self, holder: Holder) -> Result<(), Fault> {
         if holder != self.holder {
-            self.pool.count(holder, self.amount, self.pool.free())?;
+            // First: where the two have the same counter, the share would be rejected for itself.
             self.pool.remove_from(self.holder, self.amount);
+            if let Err(fault) = self.pool.count(holder, self.amount, self.pool.free()) {
+                self.pool.add_to(self.holder, self.amount);
+                return Err(fault);
+            }
             self.holder = holder;
         }
         Ok(())

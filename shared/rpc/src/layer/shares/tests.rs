@@ -55,6 +55,21 @@ fn a_peer_of_an_account_leaves_room_to_its_other_peers() {
 }
 
 #[test]
+fn the_last_part_moves_to_a_holder_with_the_same_counter() {
+    let pool = SharePool::new("bulk transfers", 1);
+    let mut only = pool.take(Holder { whole: 1, part: None }, 1).unwrap();
+
+    only.move_to(Holder { whole: 1, part: Some(1) }).unwrap();
+
+    let other = Holder { whole: 2, part: None };
+    assert!(pool.take(other, 1).is_err());
+    drop(only);
+    let all = pool.take(other, 1).unwrap();
+    assert!(pool.take(Holder { whole: 1, part: Some(1) }, 1).is_err());
+    drop(all);
+}
+
+#[test]
 fn a_pool_of_one_has_a_part_for_one_holder() {
     let pool = SharePool::new("calls", 1);
     let only = pool.take(account("a"), 1).unwrap();
