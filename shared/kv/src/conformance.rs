@@ -88,7 +88,7 @@ const KIND: u8 = 1;
 const OTHER_KIND: u8 = 0x41;
 
 /// Where the clock of each rule starts: in 2026.
-const START: Ticks = match Ticks::new(639_000_000_000_000_000) {
+pub const START: Ticks = match Ticks::new(639_000_000_000_000_000) {
     Some(start) => start,
     None => Ticks::MIN,
 };

@@ -1,0 +1,163 @@
+//! Where the database is: an address as `psql` takes it, and the TLS of its connections.
+
+use std::{path::PathBuf, str::FromStr as _, sync::Arc, time::Duration};
+
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_rustls::rustls::{
+    ClientConfig, RootCertStore, crypto::ring,
+    pki_types::{CertificateDer, pem::PemObject as _},
+};
+
+use crate::OpenError;
+
+/// Longest wait for a connection to one host.
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// After what silence of the other machine a connection is given up.
+const SILENT_MAX: Duration = Duration::from_secs(10);
+
+/// The address of a database, such as `postgres://trestle@db1,db2/trestle?target_session_attrs=read-write`.
+///
+/// TLS is always verified by certificates: those of `sslrootcert`, or those of the system. It is required where no
+/// `sslmode` says otherwise and a host is not this machine.
+#[derive(Clone)]
+pub struct PostgresAddress {
+    pub(crate) config: tokio_postgres::Config,
+    pub(crate) tls: MakeRustlsConnect,
+}
+
+impl PostgresAddress {
+    /// Parses an address. A password in it is replaced by `password`, if that is set.
+    ///
+    /// # Errors
+    /// What is wrong with it, without the password.
+    pub fn parse(address: &str, password: Option<&str>) -> Result<Self, OpenError> {
+        let invalid = |rule: &str| OpenError::Address { rule: rule.to_owned() };
+        if !address.starts_with("postgres://") && !address.starts_with("postgresql://") {
+            return Err(invalid("must begin with postgres:// or postgresql://"));
+        }
+        let AddressParts { plain, root, has_mode } = AddressParts::of(address);
+        let mut config = tokio_postgres::Config::from_str(&plain).map_err(|error| {
+            // The cause names the parameter; neither has its value.
+            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            OpenError::Address { rule: cause.unwrap_or_else(|| error.to_string()) }
+        })?;
+        if config.get_hosts().is_empty() {
+            return Err(invalid("must name a host"));
+        }
+        if config.get_dbname().is_none() {
+            return Err(invalid("must name a database, such as postgres://host/trestle"));
+        }
+        if !has_mode {
+            let is_here = config.get_hosts().iter().all(is_this_machine);
+            config.ssl_mode(if is_here { SslMode::Disable } else { SslMode::Require });
+        }
+        if config.get_hosts().len() > 1 {
+            // Only a primary takes changes.
+            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        }
+        if let Some(password) = password {
+            config.password(password);
+        }
+        config.application_name("trestle").connect_timeout(CONNECT_WITHIN);
+        config.tcp_user_timeout(SILENT_MAX).keepalives_idle(SILENT_MAX / 2);
+        Ok(Self { config, tls: tls(root)? })
+    }
+
+    /// The hosts and the database, for logs: no user, no password.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let ports = self.config.get_ports();
+        let hosts = self.config.get_hosts().iter().enumerate().map(|(index, host)| {
+            let host = match host {
+                Host::Tcp(name) => name.clone(),
+                Host::Unix(path) => path.display().to_string(),
+            };
+            match ports.get(index).or(ports.first()) {
+                Some(port) => format!("{host}:{port}"),
+                None => host,
+            }
+        });
+        let hosts: Vec<_> = hosts.collect();
+        format!("postgres://{}/{}", hosts.join(","), self.config.get_dbname().unwrap_or_default())
+    }
+}
+
+impl std::fmt::Debug for PostgresAddress {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.shown())
+    }
+}
+
+/// An address without the parameters that its parser does not know.
+struct AddressParts {
+    plain: String,
+    root: Option<PathBuf>,
+    has_mode: bool,
+}
+
+impl AddressParts {
+    fn of(address: &str) -> Self {
+        let (base, query) = address.split_once('?').unwrap_or((address, ""));
+        let (mut root, mut has_mode, mut kept) = (None, false, Vec::new());
+        for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+            match parameter.split_once('=') {
+                Some(("sslrootcert", path)) => root = Some(PathBuf::from(path)),
+                // Certificates and names of hosts are always verified.
+                Some(("sslmode", "verify-full" | "verify-ca")) => {
+                    has_mode = true;
+                    kept.push("sslmode=require");
+                }
+                Some(("sslmode", _)) => {
+                    has_mode = true;
+                    kept.push(parameter);
+                }
+                _ => kept.push(parameter),
+            }
+        }
+        let plain = match kept.is_empty() {
+            true => base.to_owned(),
+            false => format!("{base}?{}", kept.join("&")),
+        };
+        Self { plain, root, has_mode }
+    }
+}
+
+fn is_this_machine(host: &Host) -> bool {
+    match host {
+        Host::Unix(_) => true,
+        Host::Tcp(name) => {
+            name == "localhost"
+                || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        }
+    }
+}
+
+fn tls(root: Option<PathBuf>) -> Result<MakeRustlsConnect, OpenError> {
+    let mut roots = RootCertStore::empty();
+    match root {
+        None => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+        Some(path) => {
+            let unusable = |error: &dyn std::fmt::Display| OpenError::Address {
+                rule: format!("sslrootcert cannot be used: file=`{}`: {error}", path.display()),
+            };
+            let found = CertificateDer::pem_file_iter(&path).map_err(|error| unusable(&error))?;
+            for certificate in found {
+                let certificate = certificate.map_err(|error| unusable(&error))?;
+                roots.add(certificate).map_err(|error| unusable(&error))?;
+            }
+            if roots.is_empty() {
+                return Err(unusable(&"it has no certificate"));
+            }
+        }
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| OpenError::Address { rule: error.to_string() })?;
+    Ok(MakeRustlsConnect::new(config.with_root_certificates(roots).with_no_client_auth()))
+}
+
+#[cfg(test)]
+mod tests;

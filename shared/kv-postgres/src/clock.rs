@@ -1,0 +1,175 @@
+//! The time of an engine, and the versions that it gives.
+//!
+//! Several processes share a store, so the time of all of them is that of the database server: each transaction reads
+//! its clock once it has its locks, so that versions rise within a domain whichever process commits. Between
+//! transactions the time is estimated by what elapsed here since; the estimate is never ahead of the server. Where the
+//! server's clock steps, also because another server took over, service time follows slowly, as that of any engine does.
+//! Tests give a clock of their own.
+//!
+//! No stored version is greater than the *floor*, a row in the store, which is raised by a second at a time, with the
+//! changes whose versions pass it. Whoever opens the store starts after it, unless the clock shows that all those
+//! versions are past.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicI64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use trestle_kv::{
+    service_clock::{ClockCheckpoint, ServiceClock},
+    version::Versions,
+};
+use trestle_model::time::{Clock, SystemClock, Ticks};
+
+use crate::schema::StoreRow;
+
+/// How far a new floor is past the clock, in ticks: one second.
+const LEAD: u64 = 10_000_000;
+/// How far it is past the newest version at least, in ticks: 10 ms.
+const LEAD_MIN: u64 = 100_000;
+/// The share by which an estimate of the server's clock that is too high falls with each measurement: one of so many.
+const FALL_SHARE: i64 = 16;
+
+/// See the module.
+pub(crate) struct EngineClock {
+    service: ServiceClock,
+    /// None where a clock was given.
+    server: Option<Arc<ServerClock>>,
+    versions: Mutex<FlooredVersions>,
+}
+
+/// The versions of all changes of a process, and the floor that is stored.
+pub(crate) struct FlooredVersions {
+    pub(crate) versions: Versions,
+    floor: Ticks,
+}
+
+/// The floor that a group stores.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NewFloor {
+    pub(crate) floor: Ticks,
+    pub(crate) checkpoint: Option<ClockCheckpoint>,
+}
+
+/// The wall clock of the database server, estimated.
+pub(crate) struct ServerClock {
+    /// It minus the elapsed time of this machine, in ticks.
+    offset: AtomicI64,
+}
+
+impl EngineClock {
+    /// The clock of the server, which showed `now` just now; or the one that is given.
+    pub(crate) fn open(store: &StoreRow, now: Ticks, given: Option<Arc<dyn Clock>>) -> Self {
+        let StoreRow { floor, checkpoint } = *store;
+        let is_past = now.plus(LEAD) >= floor;
+        let (service, server, first) = match given {
+            Some(clock) => (ServiceClock::after(floor, checkpoint, clock), None, floor),
+            None => {
+                let server = Arc::new(ServerClock { offset: AtomicI64::new(offset(now)) });
+                let first = if is_past { now } else { floor };
+                let clock: Arc<dyn Clock> = Arc::<ServerClock>::clone(&server);
+                (ServiceClock::after(first, None, clock), Some(server), first)
+            }
+        };
+        let versions = FlooredVersions { versions: Versions::after(first), floor };
+        Self { service, server, versions: Mutex::new(versions) }
+    }
+
+    /// Service time.
+    pub(crate) fn now(&self) -> Ticks {
+        self.service.now()
+    }
+
+    /// How far it is ahead of the wall clock.
+    pub(crate) fn offset_ms(&self) -> i64 {
+        self.service.offset_ms()
+    }
+
+    /// The time of a transaction that read the server's clock: that, unless service time does not follow it yet.
+    pub(crate) fn time_of(&self, server_now: Ticks) -> Ticks {
+        let Some(server) = &self.server else { return self.now() };
+        server.measure(server_now);
+        let now = self.now();
+        if server_now <= now.plus(LEAD) { now.max(server_now) } else { now }
+    }
+
+    /// Measures the server's clock.
+    pub(crate) fn measure(&self, server_now: Ticks) {
+        if let Some(server) = &self.server {
+            server.measure(server_now);
+        }
+    }
+
+    /// The versions of this process.
+    pub(crate) fn versions(&self) -> MutexGuard<'_, FlooredVersions> {
+        self.versions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The floor to store with a group, if its versions pass the stored one.
+    pub(crate) fn new_floor(&self) -> Option<NewFloor> {
+        let newest = {
+            let held = self.versions();
+            (held.versions.newest() > held.floor).then(|| held.versions.newest())
+        }?;
+        let floor = self.now().plus(LEAD).max(newest.plus(LEAD_MIN));
+        Some(NewFloor { floor, checkpoint: self.service.checkpoint() })
+    }
+
+    /// A floor is stored.
+    pub(crate) fn stored(&self, floor: Ticks) {
+        let mut held = self.versions();
+        held.floor = held.floor.max(floor);
+    }
+}
+
+impl FlooredVersions {
+    /// Goes on after a version that is stored.
+    pub(crate) fn raise(&mut self, stored: Ticks) {
+        if stored > self.versions.newest() {
+            self.versions = Versions::after(stored);
+        }
+    }
+}
+
+impl ServerClock {
+    /// The server read its clock before now, so the estimate by that is not ahead of it.
+    fn measure(&self, server_now: Ticks) {
+        let measured = offset(server_now);
+        let fall = |before: i64| match measured.checked_sub(before) {
+            Some(behind) if behind < 0 => Some(before + behind / FALL_SHARE),
+            _ => Some(measured),
+        };
+        // Always changes it.
+        let _ = self.offset.fetch_update(Relaxed, Relaxed, fall);
+    }
+}
+
+impl Clock for ServerClock {
+    fn now(&self) -> Ticks {
+        let ticks = elapsed_ticks().saturating_add(self.offset.load(Relaxed));
+        u64::try_from(ticks).ok().and_then(Ticks::new).unwrap_or(Ticks::MIN)
+    }
+
+    fn elapsed(&self) -> Duration {
+        SystemClock.elapsed()
+    }
+
+    fn boot_id(&self) -> Option<u128> {
+        None
+    }
+}
+
+/// How far a time is ahead of the elapsed time of this machine, in ticks.
+fn offset(now: Ticks) -> i64 {
+    now.get().cast_signed().saturating_sub(elapsed_ticks())
+}
+
+fn elapsed_ticks() -> i64 {
+    i64::try_from(SystemClock.elapsed().as_nanos() / 100).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! The engine of several machines, over PostgreSQL: processes share a store by its address.
+//!
+//! A change goes to a queue, and one of several workers commits it, with others that wait, over a connection of its own:
+//! one flight of requests locks the domains of the group and reads, one writes and commits. Locks are those that
+//! PostgreSQL has for applications, by numbers: they are taken in one order, before anything is read, so groups of
+//! several processes neither deadlock nor fail and repeat. `scheduler` says what is committed together, `group` runs the
+//! decisions, `transaction` has the two flights, `worker` what follows from each failure.
+//!
+//! A keyspace is a relation. A row of an index is shorter than a key may be: `place` has the rows of long keys, `scan`
+//! reads through them. `clock` makes times and versions, `schema` the relations.
+//!
+//! What is acknowledged is as durable as the server: [`ServerStatus`] says whether it syncs, and whether a standby has
+//! it. A commit whose answer is lost, or whose wait for a standby is ended by an operator, is unknown.
+
+mod address;
+mod clock;
+mod failure;
+mod group;
+mod pipeline;
+mod place;
+mod readers;
+mod scan;
+mod scheduler;
+mod schema;
+mod session;
+mod shared;
+mod statements;
+mod transaction;
+mod worker;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use trestle_kv::{
+    Change, CommitError, Durability, Engine, EngineError, EngineStatus, Keyspace, Keyspaces,
+    Limits, PointHook, Scan, ScanLimit, Snapshot, Span, Version,
+};
+use trestle_model::time::{Clock, Ticks};
+
+pub use crate::{address::PostgresAddress, schema::ServerStatus};
+use crate::{
+    clock::EngineClock,
+    failure::Failure,
+    readers::Readers,
+    scheduler::{PendingChange, Scheduler},
+    session::{Connection, Session},
+    shared::Shared,
+    statements::Sql,
+    worker::Worker,
+};
+
+/// Workers of a process: more add nothing where groups are as long as the flights of others.
+const WORKERS: usize = 8;
+
+/// How to open a [`PostgresEngine`].
+#[derive(Clone)]
+pub struct PostgresOptions {
+    /// Where the database is.
+    pub address: PostgresAddress,
+    /// Every keyspace. New ones may be added later.
+    pub keyspaces: Vec<Keyspace>,
+    /// Where versions and time come from, for tests. Default: the clock of the server.
+    pub clock: Option<Arc<dyn Clock>>,
+    /// Steps in at points of a commit, for tests. Default: none.
+    pub on_point: Option<PointHook>,
+}
+
+impl PostgresOptions {
+    /// The defaults for an address.
+    #[must_use]
+    pub fn new(address: PostgresAddress, keyspaces: impl Into<Vec<Keyspace>>) -> Self {
+        Self { address, keyspaces: keyspaces.into(), clock: None, on_point: None }
+    }
+}
+
+/// Why a store cannot be opened.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum OpenError {
+    /// The address is not one.
+    #[error("the address of the database {rule}")]
+    Address {
+        /// What is wrong with it.
+        rule: String,
+    },
+    /// The server is not one that the engine works on.
+    #[error("the database server {rule}: found=`{version}`")]
+    Server {
+        /// What it must be.
+        rule: String,
+        /// What it says of itself.
+        version: String,
+    },
+    /// The database has relations of something else.
+    #[error("the database must be empty or a store: it has another relation, relation=`{relation}`")]
+    Shared {
+        /// One of them.
+        relation: String,
+    },
+    /// The store was written by another version of Trestle.
+    #[error("the store has another format: found=`{found}`, known=`{known}`")]
+    Format {
+        /// Its format.
+        found: i32,
+        /// The format of this program.
+        known: i32,
+    },
+    /// The keyspaces are a defect of the program.
+    #[error("{reason}")]
+    Keyspaces {
+        /// What is wrong with them.
+        reason: String,
+    },
+    /// The database cannot be reached, or fails.
+    #[error("the database is unavailable: {reason}")]
+    Unavailable {
+        /// Why.
+        reason: Arc<str>,
+    },
+}
+
+impl From<Failure> for OpenError {
+    fn from(failure: Failure) -> Self {
+        Self::Unavailable { reason: failure.reason() }
+    }
+}
+
+/// A handle on a store in PostgreSQL. Its workers end, after what waits, when it is dropped.
+pub struct PostgresEngine {
+    shared: Arc<Shared>,
+    readers: Readers,
+    server: ServerStatus,
+}
+
+impl PostgresEngine {
+    /// Opens a store, and creates what it needs in an empty database. Must be called on the runtime that its
+    /// connections are to live on.
+    ///
+    /// # Errors
+    /// Every kind of [`OpenError`].
+    pub async fn open(options: PostgresOptions) -> Result<Self, OpenError> {
+        let PostgresOptions { address, keyspaces, clock, on_point } = options;
+        let keyspaces = Keyspaces::new(keyspaces).map_err(|reason| OpenError::Keyspaces { reason })?;
+        let statements: Vec<Sql> = keyspaces.list().iter().map(Sql::of).collect();
+        let connection = Connection::open(&address).await?;
+        let (store, server) = schema::prepare(&connection, &statements).await?;
+        drop(connection);
+        let session = Session::connect(&address, &statements).await?;
+        let now = transaction::clock(&session).await?;
+        let shared = Arc::new(Shared {
+            address,
+            keyspaces,
+            statements,
+            limits: Limits::default(),
+            clock: EngineClock::open(&store, now, clock),
+            scheduler: Scheduler::default(),
+            on_point,
+            down: shared::DownSince::default(),
+        });
+        for _ in 0..WORKERS {
+            tokio::spawn(Worker::new(Arc::clone(&shared)).run());
+        }
+        Ok(Self { readers: Readers::new(Arc::clone(&shared)), shared, server })
+    }
+
+    /// What the server said of itself when the store was opened.
+    #[must_use]
+    pub fn server(&self) -> &ServerStatus {
+        &self.server
+    }
+}
+
+impl Drop for PostgresEngine {
+    fn drop(&mut self) {
+        self.shared.scheduler.close();
+    }
+}
+
+#[async_trait]
+impl Engine for PostgresEngine {
+    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, EngineError> {
+        Ok(Box::new(self.readers.snapshot().await?))
+    }
+
+    async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
+        self.readers.get(key).await
+    }
+
+    async fn scan(&self, span: &Span, limit: ScanLimit) -> Result<Scan, EngineError> {
+        self.readers.scan(span, limit).await
+    }
+
+    async fn commit(&self, mut change: Change) -> Result<Version, CommitError> {
+        change.spec.check(&self.shared.keyspaces, &self.shared.limits)?;
+        let (pending, answered) = PendingChange::new(change);
+        self.shared.scheduler.push(pending)?;
+        let lost = |_| CommitError::Unknown { reason: "the change was not answered".into() };
+        answered.await.map_err(lost)?
+    }
+
+    fn limits(&self) -> Limits {
+        self.shared.limits
+    }
+
+    fn now(&self) -> Ticks {
+        self.shared.clock.now()
+    }
+
+    fn status(&self) -> EngineStatus {
+        EngineStatus {
+            name: "postgres",
+            durability: if self.server.is_durable() { Durability::Always } else { Durability::Os },
+            stopped: None,
+            disk: None,
+            is_read_only: false,
+            clock_offset_ms: self.shared.clock.offset_ms(),
+        }
+    }
+}

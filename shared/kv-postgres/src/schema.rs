@@ -1,0 +1,162 @@
+//! What the database of a store has: a relation for each keyspace, and one row about the store.
+
+use tokio_postgres::Client;
+use trestle_model::time::Ticks;
+
+use crate::{
+    OpenError,
+    failure::Failure,
+    session::Connection,
+    statements::Sql,
+};
+use trestle_kv::service_clock::ClockCheckpoint;
+
+/// The format of the relations. A newer one is refused.
+const FORMAT: i32 = 1;
+
+/// Held while relations are created, by whoever opens the database.
+const LOCK_SCHEMA: &str = "SELECT pg_advisory_xact_lock(hashtextextended('trestle schema', 0))";
+
+/// The row about the store.
+const CREATE: &str = "\
+CREATE TABLE trestle_store (\
+one boolean PRIMARY KEY DEFAULT true CHECK (one), \
+format integer NOT NULL, floor bigint NOT NULL, \
+clock_time bigint, clock_elapsed bigint, clock_boot uuid)";
+
+/// Raises the floor of versions, and stores service time with it.
+pub(crate) const RAISE: &str = "\
+UPDATE trestle_store SET floor = greatest(floor, $1), \
+clock_time = $2, clock_elapsed = $3, clock_boot = $4::text::uuid";
+
+/// Oldest version of the server: older ones are no longer maintained by its project.
+const SERVER_MIN: i32 = 140_000;
+
+/// What a server says of itself that speaks the protocol and has other locks.
+const OTHERS: [&str; 6] = ["CockroachDB", "-YB-", "Yugabyte", "Redshift", "Greenplum", "Materialize"];
+
+/// What is known of the store when it is opened.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StoreRow {
+    /// No stored version is greater.
+    pub(crate) floor: Ticks,
+    /// Service time at that time.
+    pub(crate) checkpoint: Option<ClockCheckpoint>,
+}
+
+/// How durable the server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerStatus {
+    /// Its version.
+    pub version: String,
+    /// Whether it writes to stable storage.
+    pub fsync: bool,
+    /// When it answers a commit.
+    pub synchronous_commit: String,
+    /// Which standbys it waits for; empty if for none.
+    pub synchronous_standbys: String,
+}
+
+impl ServerStatus {
+    /// Whether an acknowledged change survives a crash of the server.
+    #[must_use]
+    pub fn is_durable(&self) -> bool {
+        self.fsync && self.synchronous_commit != "off"
+    }
+}
+
+/// Checks the server, and creates what is missing.
+pub(crate) async fn prepare(
+    connection: &Connection,
+    statements: &[Sql],
+) -> Result<(StoreRow, ServerStatus), OpenError> {
+    let client = &connection.client;
+    let server = check_server(client).await?;
+    client.batch_execute("BEGIN").await.map_err(Failure::from)?;
+    client.query(LOCK_SCHEMA, &[]).await.map_err(Failure::from)?;
+    create(client, statements).await?;
+    let store = read(client).await?;
+    client.batch_execute("COMMIT").await.map_err(Failure::from)?;
+    Ok((store, server))
+}
+
+async fn check_server(client: &Client) -> Result<ServerStatus, OpenError> {
+    let sql = "SELECT version(), current_setting('server_version_num')::integer, \
+               current_setting('fsync') = 'on', current_setting('synchronous_commit'), \
+               current_setting('synchronous_standby_names'), \
+               pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'";
+    let row = client.query_one(sql, &[]).await.map_err(Failure::from)?;
+    let (version, number): (String, i32) = (row.get(0), row.get(1));
+    let refused = |rule: &str| {
+        Err(OpenError::Server { rule: rule.to_owned(), version: version.clone() })
+    };
+    if !version.starts_with("PostgreSQL") || OTHERS.iter().any(|other| version.contains(other)) {
+        return refused("must be PostgreSQL: the locks of other servers are not the same");
+    }
+    if number < SERVER_MIN {
+        return refused("must be PostgreSQL 14 or later");
+    }
+    if row.get(5) {
+        return refused("must be a primary, which takes changes");
+    }
+    Ok(ServerStatus {
+        version,
+        fsync: row.get(2),
+        synchronous_commit: row.get(3),
+        synchronous_standbys: row.get(4),
+    })
+}
+
+async fn create(client: &Client, statements: &[Sql]) -> Result<(), OpenError> {
+    let sql = "SELECT c.relname::text FROM pg_class c \
+               JOIN pg_namespace n ON n.oid = c.relnamespace \
+               WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') \
+               AND n.nspname NOT IN ('pg_catalog', 'information_schema') \
+               AND n.nspname NOT LIKE 'pg\\_%' ORDER BY 1";
+    let found = client.query(sql, &[]).await.map_err(Failure::from)?;
+    let found: Vec<String> = found.iter().map(|row| row.get(0)).collect();
+    if !found.iter().any(|name| name == "trestle_store") {
+        if let Some(relation) = found.first() {
+            return Err(OpenError::Shared { relation: relation.clone() });
+        }
+        client.batch_execute(CREATE).await.map_err(Failure::from)?;
+        let sql = "INSERT INTO trestle_store (format, floor) VALUES ($1, 0)";
+        client.execute(sql, &[&FORMAT]).await.map_err(Failure::from)?;
+    }
+    for sql in statements {
+        if !found.contains(&sql.relation) {
+            client.batch_execute(&sql.create()).await.map_err(Failure::from)?;
+        }
+    }
+    Ok(())
+}
+
+async fn read(client: &Client) -> Result<StoreRow, OpenError> {
+    let sql = "SELECT format, floor, clock_time, clock_elapsed, clock_boot::text FROM trestle_store";
+    let row = client.query_one(sql, &[]).await.map_err(Failure::from)?;
+    let format: i32 = row.get(0);
+    if format != FORMAT {
+        return Err(OpenError::Format { found: format, known: FORMAT });
+    }
+    let (time, elapsed): (Option<i64>, Option<i64>) = (row.get(2), row.get(3));
+    let boot: Option<String> = row.get(4);
+    let checkpoint = || {
+        Some(ClockCheckpoint {
+            time: ticks(time?)?,
+            elapsed: u64::try_from(elapsed?).ok()?,
+            boot_id: u128::from_str_radix(&boot?.replace('-', ""), 16).ok()?,
+        })
+    };
+    let floor = ticks(row.get(1)).unwrap_or(Ticks::MIN);
+    Ok(StoreRow { floor, checkpoint: checkpoint() })
+}
+
+/// A time as it is stored.
+pub(crate) fn ticks(stored: i64) -> Option<Ticks> {
+    Ticks::new(u64::try_from(stored).ok()?)
+}
+
+/// A time to store. Times end in the year 9999, which is far below the greatest integer.
+pub(crate) fn stored(ticks: Ticks) -> i64 {
+    ticks.get().cast_signed()
+}

@@ -1,0 +1,145 @@
+//! A connection to the database, with its prepared statements.
+
+use std::{
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
+
+use futures::future::try_join_all;
+use tokio_postgres::{AsyncMessage, Client, Statement, error::DbError};
+
+use crate::{
+    address::PostgresAddress,
+    failure::Failure,
+    schema::RAISE,
+    statements::{CLOCK, LOCK, Sql},
+};
+
+/// What a session is set to, whatever the server's defaults are.
+///
+/// A process that is stopped inside of a transaction holds its locks for five seconds. Plans are those for any values:
+/// a table that was analysed while it was empty would keep plans that read it whole.
+const SETTINGS: &str = "\
+SET idle_in_transaction_session_timeout = '5s'; \
+SET lock_timeout = '10s'; \
+SET statement_timeout = 0; \
+SET client_min_messages = 'warning'; \
+SET default_transaction_isolation = 'read committed'; \
+SET plan_cache_mode = 'force_generic_plan'; \
+SET enable_seqscan = off; \
+SET enable_bitmapscan = off";
+
+/// The function of the server that waits for a standby: its warnings are known by it, as their text is translated.
+const WAIT_FOR_STANDBY: &str = "SyncRepWaitForLSN";
+
+/// A connection. It ends when this is dropped.
+pub(crate) struct Connection {
+    pub(crate) client: Client,
+    /// Whether a commit returned although no standby has it: an operator, or a shutdown, ended the wait.
+    is_wait_cancelled: Arc<AtomicBool>,
+}
+
+/// A connection with its prepared statements.
+pub(crate) struct Session {
+    connection: Connection,
+    pub(crate) lock: Statement,
+    pub(crate) clock: Statement,
+    pub(crate) raise: Statement,
+    keyspaces: Vec<SessionStatements>,
+}
+
+/// The statements of a keyspace.
+pub(crate) struct SessionStatements {
+    pub(crate) get: Statement,
+    pub(crate) read: Statement,
+    pub(crate) scan_up: Statement,
+    pub(crate) scan_down: Statement,
+    pub(crate) newest: Statement,
+    pub(crate) upsert: Statement,
+    pub(crate) point: Statement,
+    pub(crate) delete: Statement,
+}
+
+impl Connection {
+    /// Connects.
+    pub(crate) async fn open(address: &PostgresAddress) -> Result<Self, Failure> {
+        let (client, mut connection) = address.config.connect(address.tls.clone()).await?;
+        let is_wait_cancelled = Arc::new(AtomicBool::new(false));
+        let noticed = Arc::clone(&is_wait_cancelled);
+        // It ends with the client.
+        tokio::spawn(async move {
+            while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
+                match message {
+                    Ok(AsyncMessage::Notice(notice)) if is_cancelled_wait(&notice) => {
+                        noticed.store(true, Relaxed);
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        tracing::debug!(%error, "a connection to the database ended");
+                        return;
+                    }
+                }
+            }
+        });
+        client.batch_execute(SETTINGS).await?;
+        Ok(Self { client, is_wait_cancelled })
+    }
+}
+
+impl Session {
+    /// Connects, and prepares the statements of these keyspaces.
+    pub(crate) async fn connect(address: &PostgresAddress, sql: &[Sql]) -> Result<Self, Failure> {
+        let connection = Connection::open(address).await?;
+        let client = &connection.client;
+        let keyspaces = sql.iter().map(|sql| SessionStatements::prepare(client, sql));
+        let (lock, clock, raise, keyspaces) = tokio::try_join!(
+            async { Ok(client.prepare(LOCK).await?) },
+            async { Ok(client.prepare(CLOCK).await?) },
+            async { Ok(client.prepare(RAISE).await?) },
+            try_join_all(keyspaces),
+        )?;
+        Ok(Self { connection, lock, clock, raise, keyspaces })
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.connection.client
+    }
+
+    /// The statements of a keyspace, by its index.
+    pub(crate) fn of(&self, keyspace: usize) -> Result<&SessionStatements, Failure> {
+        self.keyspaces.get(keyspace).ok_or_else(|| Failure::lost("no such keyspace"))
+    }
+
+    /// Whether the connection is there, as far as is known.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.client().is_closed()
+    }
+
+    /// Whether a wait for the standby was ended since this was called last.
+    pub(crate) fn take_cancelled_wait(&self) -> bool {
+        self.connection.is_wait_cancelled.swap(false, Relaxed)
+    }
+}
+
+impl SessionStatements {
+    async fn prepare(client: &Client, sql: &Sql) -> Result<Self, Failure> {
+        let (get, read, scan_up, scan_down, newest, upsert, point, delete) = tokio::try_join!(
+            client.prepare(&sql.get),
+            client.prepare(&sql.read),
+            client.prepare(&sql.scan_up),
+            client.prepare(&sql.scan_down),
+            client.prepare(&sql.newest),
+            client.prepare(&sql.upsert),
+            client.prepare(&sql.point),
+            client.prepare(&sql.delete),
+        )?;
+        Ok(Self { get, read, scan_up, scan_down, newest, upsert, point, delete })
+    }
+}
+
+fn is_cancelled_wait(notice: &DbError) -> bool {
+    notice.routine() == Some(WAIT_FOR_STANDBY)
+}

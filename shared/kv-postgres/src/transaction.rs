@@ -1,0 +1,265 @@
+//! The two flights of a group: locks and reads; then writes and the commit.
+
+use bytes::Bytes;
+use foldhash::{HashMap, HashMapExt as _};
+use futures::future::{join_all, join4};
+use tokio_postgres::types::ToSql;
+use trestle_kv::{Keyspaces, Lock};
+use trestle_model::time::Ticks;
+
+use crate::{
+    clock::NewFloor,
+    failure::Failure,
+    group::{GroupWrites, RowsByKeyspace},
+    pipeline::{Sent, pipelined},
+    place,
+    schema::{stored, ticks},
+    session::Session,
+};
+
+/// Values of a statement that sets rows, in bytes: more are sent in several.
+const STATEMENT_BYTES: usize = 4 * 1024 * 1024;
+/// From the year 1 to 1970, in microseconds.
+const UNIX_MICROS: i64 = 62_135_596_800_000_000;
+/// Ticks of a microsecond.
+const PER_MICRO: i64 = 10;
+
+/// What a transaction read once it had its locks.
+pub(crate) struct LockedRows {
+    pub(crate) values: HashMap<Bytes, Bytes>,
+    /// The newest version of what was read, and of what will be written without a read.
+    pub(crate) newest: Ticks,
+    /// The clock of the server.
+    pub(crate) now: Ticks,
+}
+
+/// Begins a transaction that holds these domains, and reads rows. Of `rewritten` only the versions are needed.
+pub(crate) async fn begin(
+    session: &Session,
+    domains: &[(i64, Lock)],
+    rows: &RowsByKeyspace,
+    rewritten: &RowsByKeyspace,
+) -> Result<LockedRows, Failure> {
+    let client = session.client();
+    let numbers: Vec<i64> = domains.iter().map(|(number, _)| *number).collect();
+    let exclusive: Vec<bool> = domains.iter().map(|(_, lock)| *lock == Lock::Exclusive).collect();
+    let locks: [&(dyn ToSql + Sync); 2] = [&numbers, &exclusive];
+    // Each statement sees what is committed when it begins: the reads see what the locks waited for.
+    let (began, locked, read, now) = join4(
+        client.batch_execute("BEGIN"),
+        client.query(&session.lock, &locks),
+        read_all(session, rows, rewritten),
+        clock(session),
+    )
+    .await;
+    began?;
+    locked?;
+    let (values, newest) = read?;
+    Ok(LockedRows { values, newest, now: now? })
+}
+
+/// The clock of the server.
+pub(crate) async fn clock(session: &Session) -> Result<Ticks, Failure> {
+    let row = session.client().query_one(&session.clock, &[]).await?;
+    let micros: i64 = row.try_get(0)?;
+    let since = micros.saturating_add(UNIX_MICROS).saturating_mul(PER_MICRO);
+    ticks(since).ok_or_else(|| Failure::lost("the clock of the database shows no time"))
+}
+
+async fn read_all(
+    session: &Session,
+    rows: &RowsByKeyspace,
+    rewritten: &RowsByKeyspace,
+) -> Result<(HashMap<Bytes, Bytes>, Ticks), Failure> {
+    let read = needed(rows).into_iter().map(|(keyspace, rows)| async move {
+        let statement = &session.of(keyspace)?.read;
+        Ok::<_, Failure>(session.client().query(statement, &[&rows]).await?)
+    });
+    let versions = needed(rewritten).into_iter().map(|(keyspace, rows)| async move {
+        let statement = &session.of(keyspace)?.newest;
+        Ok::<_, Failure>(session.client().query_one(statement, &[&rows]).await?.try_get::<_, i64>(0)?)
+    });
+    let (read, versions) = futures::future::join(join_all(read), join_all(versions)).await;
+    let (mut values, mut newest) = (HashMap::new(), 0);
+    for rows in read {
+        for row in rows? {
+            let (key, value): (&[u8], &[u8]) = (row.try_get(0)?, row.try_get(1)?);
+            values.insert(Bytes::copy_from_slice(key), Bytes::copy_from_slice(value));
+            newest = newest.max(row.try_get::<_, i64>(2)?);
+        }
+    }
+    for version in versions {
+        newest = newest.max(version?);
+    }
+    Ok((values, ticks(newest).unwrap_or(Ticks::MIN)))
+}
+
+/// The keyspaces of which there are rows, with those.
+fn needed(all: &RowsByKeyspace) -> Vec<(usize, Vec<&[u8]>)> {
+    let some = all.iter().enumerate().filter(|(_, rows)| !rows.is_empty());
+    some.map(|(index, rows)| (index, slices(rows))).collect()
+}
+
+/// How a transaction ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// It is committed, as durable as the server is configured.
+    Committed,
+    /// Nothing of it is stored.
+    RolledBack(Failure),
+    /// It is committed, or will be, or not.
+    Unknown(Failure),
+}
+
+impl Ended {
+    /// Whether the server takes no changes.
+    pub(crate) fn is_read_only(&self) -> bool {
+        matches!(self, Self::RolledBack(failure) if failure.is_read_only())
+    }
+}
+
+/// Writes, and commits.
+pub(crate) async fn commit(
+    session: &Session,
+    keyspaces: &Keyspaces,
+    writes: &GroupWrites,
+    floor: Option<NewFloor>,
+) -> Ended {
+    let _ = session.take_cancelled_wait();
+    let rows = RowChanges::of(writes, keyspaces);
+    let mut requests: Vec<Sent<'_>> = Vec::new();
+    for (keyspace, rows) in rows.iter().enumerate() {
+        if let Err(failure) = rows.send(session, keyspace, &mut requests) {
+            return Ended::RolledBack(failure);
+        }
+    }
+    if let Some(floor) = floor {
+        requests.push(Box::pin(raise(session, floor)));
+    }
+    let statements = requests.len();
+    requests.push(Box::pin(async { Ok(session.client().batch_execute("COMMIT").await?) }));
+    let mut results = pipelined(requests).await;
+    let committed = results.split_off(statements).pop();
+    // The commit of a transaction in which a statement failed succeeds, as a rollback.
+    if let Some(failure) = results.into_iter().find_map(Result::err) {
+        return match failure {
+            Failure::Rejected { .. } => Ended::RolledBack(failure),
+            Failure::Lost(_) => Ended::Unknown(failure),
+        };
+    }
+    match committed {
+        Some(Ok(())) if session.take_cancelled_wait() => Ended::Unknown(Failure::lost(
+            "the wait for the standby was ended: the change is on the primary alone",
+        )),
+        Some(Ok(())) => Ended::Committed,
+        Some(Err(failure)) if failure.is_conflict() => Ended::RolledBack(failure),
+        Some(Err(failure)) => Ended::Unknown(failure),
+        None => Ended::Unknown(Failure::lost("the commit was not answered")),
+    }
+}
+
+/// Ends a transaction that wrote nothing, or failed.
+pub(crate) async fn roll_back(session: &Session) -> Result<(), Failure> {
+    Ok(session.client().batch_execute("ROLLBACK").await?)
+}
+
+async fn raise(session: &Session, new: NewFloor) -> Result<(), Failure> {
+    let (time, elapsed, boot) = match new.checkpoint {
+        Some(it) => (
+            Some(stored(it.time)),
+            i64::try_from(it.elapsed).ok(),
+            Some(format!("{:032x}", it.boot_id)),
+        ),
+        None => (None, None, None),
+    };
+    let floor = stored(new.floor);
+    session.client().execute(&session.raise, &[&floor, &time, &elapsed, &boot]).await?;
+    Ok(())
+}
+
+/// What a group changes of the rows of a keyspace.
+#[derive(Default)]
+struct RowChanges {
+    /// Keys, values and versions, in the order of the keys.
+    set: Vec<(Bytes, Bytes, i64)>,
+    pointers: Vec<Bytes>,
+    removed: Vec<Bytes>,
+}
+
+impl RowChanges {
+    fn of(writes: &GroupWrites, keyspaces: &Keyspaces) -> Vec<Self> {
+        let mut all: Vec<_> = keyspaces.list().iter().map(|_| Self::default()).collect();
+        for (key, (value, version)) in writes {
+            let Some(rows) = keyspaces.index_of(key).and_then(|index| all.get_mut(index)) else {
+                continue;
+            };
+            let place = place::place(key);
+            match value {
+                Some(value) => {
+                    rows.pointers.extend(place.pointers);
+                    rows.set.push((place.row, value.clone(), stored(version.ticks())));
+                }
+                None => rows.removed.push(place.row),
+            }
+        }
+        for rows in &mut all {
+            // In one order in every process, so that no two wait for each other's rows.
+            rows.pointers.sort_unstable();
+            rows.pointers.dedup();
+            rows.set.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+            rows.removed.sort_unstable();
+        }
+        all
+    }
+
+    fn send<'a>(
+        &'a self,
+        session: &'a Session,
+        keyspace: usize,
+        requests: &mut Vec<Sent<'a>>,
+    ) -> Result<(), Failure> {
+        let statements = session.of(keyspace)?;
+        let client = session.client();
+        for part in parts(&self.set) {
+            requests.push(Box::pin(async move {
+                let keys: Vec<&[u8]> = part.iter().map(|(key, ..)| &key[..]).collect();
+                let values: Vec<&[u8]> = part.iter().map(|(_, value, _)| &value[..]).collect();
+                let versions: Vec<i64> = part.iter().map(|(.., version)| *version).collect();
+                client.execute(&statements.upsert, &[&keys, &values, &versions]).await?;
+                Ok(())
+            }));
+        }
+        for (rows, statement) in
+            [(&self.pointers, &statements.point), (&self.removed, &statements.delete)]
+        {
+            if !rows.is_empty() {
+                requests.push(Box::pin(async move {
+                    client.execute(statement, &[&slices(rows)]).await?;
+                    Ok(())
+                }));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Rows in parts that are not too large for a statement.
+fn parts(mut rows: &[(Bytes, Bytes, i64)]) -> Vec<&[(Bytes, Bytes, i64)]> {
+    let mut parts = Vec::new();
+    while !rows.is_empty() {
+        let mut bytes = 0;
+        let fits = rows.iter().take_while(|(_, value, _)| {
+            let is_first = bytes == 0;
+            bytes += value.len().max(1);
+            is_first || bytes <= STATEMENT_BYTES
+        });
+        let (part, rest) = rows.split_at(fits.count());
+        parts.push(part);
+        rows = rest;
+    }
+    parts
+}
+
+fn slices(rows: &[Bytes]) -> Vec<&[u8]> {
+    rows.iter().map(|row| &row[..]).collect()
+}

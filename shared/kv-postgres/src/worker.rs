@@ -1,0 +1,218 @@
+//! A worker: takes a group, and commits it over its own connection, again where it must be.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{Instant, sleep};
+use trestle_kv::{
+    CommitError, CommitPoint, Lock, Version,
+    decide::ChangeRules,
+};
+
+use crate::{
+    failure::Failure,
+    group::{DecidedGroup, RowsByKeyspace, decide_group, rows_read, rows_written},
+    scheduler::{PendingChange, strongest},
+    session::Session,
+    shared::Shared,
+    transaction::{Ended, begin, commit, roll_back},
+};
+
+/// How long a group is tried.
+const TRIED_FOR: Duration = Duration::from_secs(20);
+/// First pause before another try; each is twice as long, up to the last.
+const PAUSE: Duration = Duration::from_millis(5);
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// A worker. It ends when the engine is closed and nothing waits.
+pub(crate) struct Worker {
+    shared: Arc<Shared>,
+    session: Option<Session>,
+}
+
+/// How a try of a group ended.
+enum Tried {
+    /// Every decided change is answered; these follow in another group.
+    Answered(Vec<PendingChange>),
+    /// Nothing is stored; it is to be tried again, with the versions of these rows.
+    Again(Vec<PendingChange>, Failure, RowsByKeyspace),
+    /// Nothing is stored, and trying again is of no use.
+    Failed(Vec<PendingChange>, Failure),
+}
+
+impl Worker {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, session: None }
+    }
+
+    pub(crate) async fn run(mut self) {
+        while let Some(group) = self.shared.scheduler.next().await {
+            let held: Vec<(i64, Lock)> =
+                group.iter().flat_map(|pending| pending.domains.iter().copied()).collect();
+            let rest = self.commit_group(group).await;
+            self.shared.scheduler.put_back(rest);
+            self.shared.scheduler.release(&held);
+        }
+    }
+
+    /// Commits the first changes of a group, and answers them. Returns the others.
+    async fn commit_group(&mut self, mut group: Vec<PendingChange>) -> Vec<PendingChange> {
+        let until = Instant::now() + TRIED_FOR;
+        let (mut pause, mut rewritten) = (PAUSE, Vec::new());
+        loop {
+            let failure = match self.try_group(group, &rewritten).await {
+                Tried::Answered(rest) => return rest,
+                Tried::Failed(failed, failure) => {
+                    answer_all(failed, &failure);
+                    return Vec::new();
+                }
+                Tried::Again(again, failure, rows) => {
+                    (group, rewritten) = (again, rows);
+                    failure
+                }
+            };
+            if Instant::now() + pause > until || self.shared.is_down_for_long() {
+                answer_all(group, &failure);
+                return Vec::new();
+            }
+            tracing::debug!(reason = %failure.reason(), "a group of changes is tried again");
+            // Jittered, so that processes that met do not meet again.
+            sleep(pause.mul_f64(rand::random_range(0.5..1.0))).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    async fn try_group(&mut self, mut group: Vec<PendingChange>, rewritten: &RowsByKeyspace) -> Tried {
+        let session = match self.take_session().await {
+            Ok(session) => session,
+            Err(failure) => return Tried::Again(group, failure, rewritten.clone()),
+        };
+        let shared = Arc::clone(&self.shared);
+        let mut domains: Vec<_> =
+            group.iter().flat_map(|pending| pending.domains.iter().copied()).collect();
+        strongest(&mut domains);
+        let rows = rows_read(&group, &shared.keyspaces);
+        let locked = match begin(&session, &domains, &rows, rewritten).await {
+            Ok(locked) => locked,
+            Err(failure) => {
+                self.end(session).await;
+                return after_failure(group, failure, rewritten.clone());
+            }
+        };
+        let rules = ChangeRules { keyspaces: &shared.keyspaces, limits: &shared.limits };
+        let now = shared.clock.time_of(locked.now);
+        let decided = {
+            let mut versions = shared.clock.versions();
+            versions.raise(locked.newest);
+            decide_group(&mut group, &locked.values, &rules, &mut versions, now)
+        };
+        let rest = group.split_off(decided.outcomes.len());
+        if decided.writes.is_empty() {
+            self.end(session).await;
+            answer_decided(group, decided, &Ended::Committed);
+            return Tried::Answered(rest);
+        }
+        self.write(session, group, decided, rest).await
+    }
+
+    async fn write(
+        &mut self,
+        session: Session,
+        mut group: Vec<PendingChange>,
+        decided: DecidedGroup,
+        rest: Vec<PendingChange>,
+    ) -> Tried {
+        let shared = Arc::clone(&self.shared);
+        if let Err(reason) = shared.at(CommitPoint::BeforeJournal) {
+            self.end(session).await;
+            answer_decided(group, decided, &Ended::RolledBack(Failure::Lost(reason)));
+            return Tried::Answered(rest);
+        }
+        let floor = shared.clock.new_floor();
+        let ended = commit(&session, &shared.keyspaces, &decided.writes, floor).await;
+        // A server that takes no changes has become a standby: the next connection finds the primary.
+        if session.is_open() && !ended.is_read_only() {
+            self.session = Some(session);
+        }
+        let ended = match ended {
+            Ended::Committed => {
+                if let Some(floor) = floor {
+                    shared.clock.stored(floor.floor);
+                }
+                shared.at(CommitPoint::AfterSync).map_or_else(
+                    |reason| Ended::Unknown(Failure::Lost(reason)),
+                    |()| Ended::Committed,
+                )
+            }
+            Ended::RolledBack(failure) => {
+                let rows = match failure.is_version_behind() {
+                    true => rows_written(&decided.writes, &shared.keyspaces),
+                    false => Vec::new(),
+                };
+                group.extend(rest);
+                return after_failure(group, failure, rows);
+            }
+            unknown @ Ended::Unknown(_) => unknown,
+        };
+        // Without an answer a caller finds out by itself.
+        if shared.at(CommitPoint::BeforeAnswer).is_ok() {
+            answer_decided(group, decided, &ended);
+        }
+        Tried::Answered(rest)
+    }
+
+    /// The connection of the worker, or a new one.
+    async fn take_session(&mut self) -> Result<Session, Failure> {
+        if let Some(session) = self.session.take().filter(Session::is_open) {
+            return Ok(session);
+        }
+        self.shared.connect().await
+    }
+
+    /// Ends the transaction of a connection, and keeps it if that succeeds.
+    async fn end(&mut self, session: Session) {
+        if session.is_open() && roll_back(&session).await.is_ok() {
+            self.session = Some(session);
+        }
+    }
+}
+
+/// What follows from a failure before anything was committed.
+fn after_failure(group: Vec<PendingChange>, failure: Failure, rows: RowsByKeyspace) -> Tried {
+    match &failure {
+        Failure::Rejected { .. }
+            if failure.is_read_only()
+                || failure.is_conflict()
+                || failure.is_version_behind() =>
+        {
+            Tried::Again(group, failure, rows)
+        }
+        Failure::Rejected { .. } => Tried::Failed(group, failure),
+        Failure::Lost(_) => Tried::Again(group, failure, rows),
+    }
+}
+
+fn answer_all(group: Vec<PendingChange>, failure: &Failure) {
+    for pending in group {
+        pending.answer(Err(CommitError::Unavailable { reason: failure.reason() }));
+    }
+}
+
+fn answer_decided(group: Vec<PendingChange>, decided: DecidedGroup, ended: &Ended) {
+    for (pending, outcome) in group.into_iter().zip(decided.outcomes) {
+        pending.answer(outcome.and_then(|one| of_change(one.version, one.has_written, ended)));
+    }
+}
+
+/// The outcome of a change that was decided. One that wrote nothing has nothing that may be stored; what it saw of
+/// others may not be.
+fn of_change(version: Version, has_written: bool, ended: &Ended) -> Result<Version, CommitError> {
+    match ended {
+        Ended::Committed => Ok(version),
+        Ended::Unknown(failure) if has_written => {
+            Err(CommitError::Unknown { reason: failure.reason() })
+        }
+        Ended::Unknown(failure) | Ended::RolledBack(failure) => {
+            Err(CommitError::Unavailable { reason: failure.reason() })
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The engine over real servers of PostgreSQL, which each test starts for itself. Where the machine has none, the tests
+//! say so and pass; with `TRESTLE_TEST_POSTGRES_BIN` they use the programs of that directory.
+
+mod conform;
+mod server;
+mod world;
