@@ -2,5 +2,7 @@
 //! say so and pass; with `TRESTLE_TEST_POSTGRES_BIN` they use the programs of that directory.
 
 mod conform;
+mod crash;
+mod model;
 mod server;
 mod world;

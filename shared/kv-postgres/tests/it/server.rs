@@ -52,24 +52,28 @@ impl PostgresServer {
     /// Starts it again.
     pub(crate) async fn run(&mut self) {
         assert!(self.child.is_none(), "it runs");
+        let until = Instant::now() + HANG;
+        self.child = Some(self.spawn());
+        while let Err(error) = self.execute("postgres", "SELECT 1").await {
+            let log = || fs::read_to_string(self.path("log")).unwrap_or_default();
+            assert!(Instant::now() < until, "{error}: {}", log());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            // After a crash it does not start until the last process of the one before has ended.
+            if self.child.as_mut().is_some_and(|child| child.try_wait().unwrap().is_some()) {
+                self.child = Some(self.spawn());
+            }
+        }
+    }
+
+    fn spawn(&self) -> Child {
         let log = File::options().create(true).append(true).open(self.path("log")).unwrap();
         let mut command = self.command("postgres");
         command.arg("-D").arg(self.data()).arg("-k").arg(self.directory.path());
-        for setting in ["listen_addresses=", "fsync=off", "max_connections=200"] {
+        let always = ["listen_addresses=", "fsync=off", "max_connections=200"];
+        for setting in always.into_iter().chain(self.settings.iter().map(String::as_str)) {
             command.args(["-c", setting]);
         }
-        for setting in &self.settings {
-            command.args(["-c", setting]);
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        self.child = Some(command.spawn().unwrap());
-        let until = Instant::now() + HANG;
-        while let Err(error) = self.execute("postgres", "SELECT 1").await {
-            let ended = self.child.as_mut().and_then(|child| child.try_wait().unwrap());
-            let log = || fs::read_to_string(self.path("log")).unwrap_or_default();
-            assert!(ended.is_none() && Instant::now() < until, "{error}: {ended:?}: {}", log());
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap()
     }
 
     /// Ends it as a crash of its machine would, but for what the operating system keeps.
