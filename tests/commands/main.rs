@@ -12,6 +12,7 @@ mod configuration;
 mod contexts;
 mod damaged;
 mod dashboards;
+mod database;
 mod doctor;
 mod drained;
 mod ends;

@@ -29,8 +29,11 @@ pub fn log(settings: &Settings, start: &StartReport<'_>) {
     let storage = &settings.storage;
     let owns_data = settings.owns_data(ROLES);
     let has_store = owns_data && backup.is_none();
-    let data_dir = has_store.then(|| place(storage));
-    let durability = (has_store && !storage.ephemeral).then(|| durability(storage.durability));
+    let engine = storage.database().filter(|_| has_store).and_then(Result::ok);
+    let data_dir = (has_store && engine.is_none()).then(|| place(storage));
+    let engine = engine.map(|address| address.shown());
+    let durability = (has_store && !storage.ephemeral && engine.is_none())
+        .then(|| durability(storage.durability));
     let recovery_ms = owns_data.then(|| u64::try_from(recovery.as_millis()).unwrap_or(u64::MAX));
     let unused = settings.unused_sections();
     let unused_sections = (!unused.is_empty()).then(|| unused.join(", "));
@@ -40,6 +43,7 @@ pub fn log(settings: &Settings, start: &StartReport<'_>) {
         roles = %settings.server.roles,
         config = config.unwrap_or("none"),
         data_dir,
+        engine,
         backup,
         durability,
         recovery_ms,

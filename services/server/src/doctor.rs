@@ -4,6 +4,7 @@
 mod accounts;
 mod certificates;
 mod clock;
+mod database;
 mod disk;
 mod finding;
 mod reach;
@@ -31,7 +32,9 @@ pub async fn examine(
     settings: &Settings,
     clock: &'static dyn Clock,
 ) -> Result<DoctorReport, ProcessError> {
-    let has_store = settings.owns_data(ROLES) && !settings.storage.ephemeral;
+    let has_store = settings.owns_data(ROLES)
+        && !settings.storage.ephemeral
+        && settings.storage.engine.is_none();
     if has_store {
         storage::check_restored(&settings.storage)?;
     }
@@ -50,6 +53,7 @@ pub async fn examine(
     };
     let local = tokio::task::spawn_blocking(blocking).await;
     findings.extend(local.map_err(|error| ProcessError::Process(error.into()))?);
+    findings.extend(database::check(settings).await);
     findings.extend(reach::check_roles(settings).await);
     findings.extend(reach::check_objects(settings).await);
     Ok(DoctorReport(findings))

@@ -16,6 +16,7 @@ pub mod compose;
 pub mod continuous_backups;
 mod count;
 mod data_files;
+mod database;
 pub mod descriptors;
 pub mod doctor;
 pub mod encryption;

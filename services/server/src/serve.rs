@@ -19,7 +19,7 @@ use crate::{
     backup,
     banner::{self, StartReport},
     compose::{NodeDeps, compose},
-    continuous_backups,
+    continuous_backups, database,
     descriptors::DescriptorPlan,
     process_error::ProcessError,
     reload::{Reloads, SettingsSource},
@@ -95,6 +95,10 @@ impl Server {
             true => self.backup.open(backup::rules()).await?,
             false => None,
         };
+        let database = match settings.owns_data(ROLES) && mounted.is_none() {
+            true => database::open(&settings.storage).await?,
+            false => None,
+        };
         let signals = Signals::take()?;
         let listeners = Listeners::bind(settings).await?;
         for (listener, address) in settings.server.exposed(&settings.tls) {
@@ -104,7 +108,7 @@ impl Server {
         let meter = telemetry.meter();
         listeners.count_on(&meter);
         let opening = Instant::now();
-        let data = self.open(mounted, &meter, telemetry.traces().exemplars).await?;
+        let data = self.open((mounted, database), &meter, telemetry.traces().exemplars).await?;
         let recovery = opening.elapsed();
         let watched = data.engine.as_ref().filter(|_| settings.storage.exit_when_stopped);
         let watched = watched.map(Arc::downgrade);
@@ -138,7 +142,7 @@ impl Server {
     /// Opens what the roles of this process keep.
     async fn open(
         &self,
-        mounted: Option<MountedBackup>,
+        (mounted, database): (Option<MountedBackup>, Option<Arc<dyn Engine>>),
         meter: &Meter,
         exemplars: Exemplars,
     ) -> Result<OwnedData, ProcessError> {
@@ -154,6 +158,10 @@ impl Server {
             let objects = has_objects.then_some(mounted.objects);
             let engine = Some(storage::observed(engine, meter, exemplars));
             return Ok(OwnedData { engine, objects, backups: Vec::new(), shown: Some(shown) });
+        }
+        if let Some(engine) = database {
+            let engine = Some(storage::observed(engine, meter, exemplars));
+            return Ok(OwnedData { engine, ..OwnedData::default() });
         }
         let files = self.descriptors.store_files;
         let is_followed = settings.backup.continuous_target().is_some();

@@ -21,7 +21,7 @@ use trestle_runtime::{
     telemetry::TelemetrySettings,
 };
 
-use crate::roles::{GATEWAY, ROLES, RoleSpec, Roles, TABLE};
+use crate::roles::{BLOB, GATEWAY, ROLES, RoleSpec, Roles, TABLE};
 
 pub use self::{
     accounts::{AccountSettings, AccountsSettings, SecretSetting},
@@ -162,6 +162,7 @@ impl Settings {
             server.problems(&self.tls),
             self.tls.problems(),
             self.storage.problems(),
+            self.database_problems(server),
             self.backup.problems(&self.storage),
             self.gateway.problems(&server.roles, roles),
             self.accounts.problems(server, development),
@@ -172,6 +173,21 @@ impl Settings {
             self.telemetry.problems(),
         ];
         sections.concat()
+    }
+
+    /// What a process cannot do over a database.
+    fn database_problems(&self, server: &ServerSettings) -> Vec<String> {
+        if self.storage.engine.is_none() {
+            return Vec::new();
+        }
+        let blobs = server.roles.has(BLOB.name).then_some(
+            "storage.engine: cannot be used with the role blob, whose objects belong to a data directory: set \
+             server.roles to gateway,table,queue, and run the role blob in another process",
+        );
+        let backups = self.backup.target().map(|_| {
+            "backup.target: cannot be used with storage.engine: back the database up with the tools of PostgreSQL"
+        });
+        blobs.into_iter().chain(backups).map(str::to_owned).collect()
     }
 
     /// The violated rules of issuers. Processes without the role gateway ignore them, as they do accounts.

@@ -5,7 +5,8 @@ use std::{path::PathBuf, str::FromStr as _, sync::Arc, time::Duration};
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_rustls::rustls::{
-    ClientConfig, RootCertStore, crypto::ring,
+    ClientConfig, RootCertStore,
+    crypto::ring,
     pki_types::{CertificateDer, pem::PemObject as _},
 };
 
@@ -27,11 +28,11 @@ pub struct PostgresAddress {
 }
 
 impl PostgresAddress {
-    /// Parses an address. A password in it is replaced by `password`, if that is set.
+    /// Parses an address.
     ///
     /// # Errors
     /// What is wrong with it, without the password.
-    pub fn parse(address: &str, password: Option<&str>) -> Result<Self, OpenError> {
+    pub fn parse(address: &str) -> Result<Self, OpenError> {
         let invalid = |rule: &str| OpenError::Address { rule: rule.to_owned() };
         if !address.starts_with("postgres://") && !address.starts_with("postgresql://") {
             return Err(invalid("must begin with postgres:// or postgresql://"));
@@ -56,12 +57,22 @@ impl PostgresAddress {
             // Only a primary takes changes.
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
-        if let Some(password) = password {
-            config.password(password);
-        }
         config.application_name("trestle").connect_timeout(CONNECT_WITHIN);
         config.tcp_user_timeout(SILENT_MAX).keepalives_idle(SILENT_MAX / 2);
         Ok(Self { config, tls: tls(root)? })
+    }
+
+    /// Whether it has a password.
+    #[must_use]
+    pub fn has_password(&self) -> bool {
+        self.config.get_password().is_some()
+    }
+
+    /// The same with a password.
+    #[must_use]
+    pub fn with_password(mut self, password: &str) -> Self {
+        self.config.password(password);
+        self
     }
 
     /// The hosts and the database, for logs: no user, no password.

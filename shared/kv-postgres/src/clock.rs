@@ -96,13 +96,6 @@ impl EngineClock {
         if server_now <= now.plus(LEAD) { now.max(server_now) } else { now }
     }
 
-    /// Measures the server's clock.
-    pub(crate) fn measure(&self, server_now: Ticks) {
-        if let Some(server) = &self.server {
-            server.measure(server_now);
-        }
-    }
-
     /// The versions of this process.
     pub(crate) fn versions(&self) -> MutexGuard<'_, FlooredVersions> {
         self.versions.lock().unwrap_or_else(PoisonError::into_inner)

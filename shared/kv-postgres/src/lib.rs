@@ -16,6 +16,7 @@ mod address;
 mod clock;
 mod failure;
 mod group;
+mod ownership;
 mod pipeline;
 mod place;
 mod readers;
@@ -25,6 +26,8 @@ mod schema;
 mod session;
 mod shared;
 mod statements;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod transaction;
 mod worker;
 
@@ -42,6 +45,7 @@ pub use crate::{address::PostgresAddress, schema::ServerStatus};
 use crate::{
     clock::EngineClock,
     failure::Failure,
+    ownership::Ownership,
     readers::Readers,
     scheduler::{PendingChange, Scheduler},
     session::{Connection, Session},
@@ -62,6 +66,9 @@ pub struct PostgresOptions {
     pub keyspaces: Vec<Keyspace>,
     /// Where versions and time come from, for tests. Default: the clock of the server.
     pub clock: Option<Arc<dyn Clock>>,
+    /// Whether this process works on the store alone: it waits until no other one does, and stops when another one has
+    /// taken over. Default: no.
+    pub is_alone: bool,
     /// Steps in at points of a commit, for tests. Default: none.
     pub on_point: Option<PointHook>,
 }
@@ -70,7 +77,7 @@ impl PostgresOptions {
     /// The defaults for an address.
     #[must_use]
     pub fn new(address: PostgresAddress, keyspaces: impl Into<Vec<Keyspace>>) -> Self {
-        Self { address, keyspaces: keyspaces.into(), clock: None, on_point: None }
+        Self { address, keyspaces: keyspaces.into(), clock: None, is_alone: false, on_point: None }
     }
 }
 
@@ -92,7 +99,9 @@ pub enum OpenError {
         version: String,
     },
     /// The database has relations of something else.
-    #[error("the database must be empty or a store: it has another relation, relation=`{relation}`")]
+    #[error(
+        "the database must be empty or a store: it has another relation, relation=`{relation}`"
+    )]
     Shared {
         /// One of them.
         relation: String,
@@ -139,14 +148,21 @@ impl PostgresEngine {
     /// # Errors
     /// Every kind of [`OpenError`].
     pub async fn open(options: PostgresOptions) -> Result<Self, OpenError> {
-        let PostgresOptions { address, keyspaces, clock, on_point } = options;
-        let keyspaces = Keyspaces::new(keyspaces).map_err(|reason| OpenError::Keyspaces { reason })?;
+        let PostgresOptions { address, keyspaces, clock, is_alone, on_point } = options;
+        let keyspaces =
+            Keyspaces::new(keyspaces).map_err(|reason| OpenError::Keyspaces { reason })?;
         let statements: Vec<Sql> = keyspaces.list().iter().map(Sql::of).collect();
         let connection = Connection::open(&address).await?;
-        let (store, server) = schema::prepare(&connection, &statements).await?;
+        let server = schema::prepare(&connection, &statements).await?;
+        let ownership = match is_alone {
+            true => Some(own(&address).await?),
+            false => None,
+        };
+        // Once nobody else changes it.
+        let store = schema::read(&connection).await?;
         drop(connection);
         let session = Session::connect(&address, &statements).await?;
-        let now = transaction::clock(&session).await?;
+        let now = transaction::instant(&session).await?.now;
         let shared = Arc::new(Shared {
             address,
             keyspaces,
@@ -156,11 +172,21 @@ impl PostgresEngine {
             scheduler: Scheduler::default(),
             on_point,
             down: shared::DownSince::default(),
+            ownership,
         });
         for _ in 0..WORKERS {
             tokio::spawn(Worker::new(Arc::clone(&shared)).run());
         }
         Ok(Self { readers: Readers::new(Arc::clone(&shared)), shared, server })
+    }
+
+    /// What a server says of itself. Nothing is changed.
+    ///
+    /// # Errors
+    /// [`OpenError::Server`], [`OpenError::Unavailable`].
+    pub async fn probe(address: &PostgresAddress) -> Result<ServerStatus, OpenError> {
+        let connection = Connection::open(address).await?;
+        schema::check_server(&connection.client).await
     }
 
     /// What the server said of itself when the store was opened.
@@ -170,8 +196,19 @@ impl PostgresEngine {
     }
 }
 
+/// Takes the store over, and keeps it.
+async fn own(address: &PostgresAddress) -> Result<Arc<Ownership>, Failure> {
+    let waiting = || tracing::info!("another process has the store; waiting until it is gone");
+    let (ownership, connection) = Ownership::take(address, waiting).await?;
+    tokio::spawn(Arc::clone(&ownership).keep(address.clone(), connection));
+    Ok(ownership)
+}
+
 impl Drop for PostgresEngine {
     fn drop(&mut self) {
+        if let Some(ownership) = &self.shared.ownership {
+            ownership.close();
+        }
         self.shared.scheduler.close();
     }
 }
@@ -191,6 +228,9 @@ impl Engine for PostgresEngine {
     }
 
     async fn commit(&self, mut change: Change) -> Result<Version, CommitError> {
+        if let Some(reason) = self.shared.stopped() {
+            return Err(CommitError::Stopped { reason });
+        }
         change.spec.check(&self.shared.keyspaces, &self.shared.limits)?;
         let (pending, answered) = PendingChange::new(change);
         self.shared.scheduler.push(pending)?;
@@ -210,7 +250,7 @@ impl Engine for PostgresEngine {
         EngineStatus {
             name: "postgres",
             durability: if self.server.is_durable() { Durability::Always } else { Durability::Os },
-            stopped: None,
+            stopped: self.shared.stopped(),
             disk: None,
             is_read_only: false,
             clock_offset_ms: self.shared.clock.offset_ms(),

@@ -14,9 +14,7 @@ use tokio::{
 use tokio_postgres::error::SqlState;
 use trestle_kv::{EngineError, Scan, ScanLimit, Snapshot, Span, keyspace::unknown_keyspace};
 
-use crate::{
-    failure::Failure, place::row_of, scan::scan, session::Session, shared::Shared,
-};
+use crate::{failure::Failure, place::row_of, scan::scan, session::Session, shared::Shared};
 
 /// Connections of reads of one request, which are sent without waiting for those before.
 const SHARED_SESSIONS: usize = 4;
@@ -120,7 +118,11 @@ impl Readers {
     }
 }
 
-async fn value_of(session: &Session, keyspace: usize, row: &[u8]) -> Result<Option<Bytes>, Failure> {
+async fn value_of(
+    session: &Session,
+    keyspace: usize,
+    row: &[u8],
+) -> Result<Option<Bytes>, Failure> {
     let statement = &session.of(keyspace)?.get;
     let found = session.client().query_opt(statement, &[&row]).await?;
     let value = found.map(|found| found.try_get(0).map(Bytes::copy_from_slice)).transpose()?;

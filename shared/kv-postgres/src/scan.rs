@@ -23,7 +23,8 @@ pub(crate) async fn scan(
     limit: ScanLimit,
     once: bool,
 ) -> Result<Option<Scan>, Failure> {
-    let mut reader = ScanReader { limit, bytes: 0, scan: Scan { entries: Vec::new(), more: false } };
+    let mut reader =
+        ScanReader { limit, bytes: 0, scan: Scan { entries: Vec::new(), more: false } };
     let mut levels = vec![Level::top(span)];
     let mut requests = 0;
     while let Some(level) = levels.last_mut() {

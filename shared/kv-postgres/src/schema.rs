@@ -3,12 +3,7 @@
 use tokio_postgres::Client;
 use trestle_model::time::Ticks;
 
-use crate::{
-    OpenError,
-    failure::Failure,
-    session::Connection,
-    statements::Sql,
-};
+use crate::{OpenError, failure::Failure, session::Connection, statements::Sql};
 use trestle_kv::service_clock::ClockCheckpoint;
 
 /// The format of the relations. A newer one is refused.
@@ -21,7 +16,7 @@ const LOCK_SCHEMA: &str = "SELECT pg_advisory_xact_lock(hashtextextended('trestl
 const CREATE: &str = "\
 CREATE TABLE trestle_store (\
 one boolean PRIMARY KEY DEFAULT true CHECK (one), \
-format integer NOT NULL, floor bigint NOT NULL, \
+format integer NOT NULL, floor bigint NOT NULL, owner bigint, \
 clock_time bigint, clock_elapsed bigint, clock_boot uuid)";
 
 /// Raises the floor of versions, and stores service time with it.
@@ -33,7 +28,8 @@ clock_time = $2, clock_elapsed = $3, clock_boot = $4::text::uuid";
 const SERVER_MIN: i32 = 140_000;
 
 /// What a server says of itself that speaks the protocol and has other locks.
-const OTHERS: [&str; 6] = ["CockroachDB", "-YB-", "Yugabyte", "Redshift", "Greenplum", "Materialize"];
+const OTHERS: [&str; 6] =
+    ["CockroachDB", "-YB-", "Yugabyte", "Redshift", "Greenplum", "Materialize"];
 
 /// What is known of the store when it is opened.
 #[derive(Debug, Clone, Copy)]
@@ -69,27 +65,26 @@ impl ServerStatus {
 pub(crate) async fn prepare(
     connection: &Connection,
     statements: &[Sql],
-) -> Result<(StoreRow, ServerStatus), OpenError> {
+) -> Result<ServerStatus, OpenError> {
     let client = &connection.client;
     let server = check_server(client).await?;
     client.batch_execute("BEGIN").await.map_err(Failure::from)?;
     client.query(LOCK_SCHEMA, &[]).await.map_err(Failure::from)?;
     create(client, statements).await?;
-    let store = read(client).await?;
     client.batch_execute("COMMIT").await.map_err(Failure::from)?;
-    Ok((store, server))
+    Ok(server)
 }
 
-async fn check_server(client: &Client) -> Result<ServerStatus, OpenError> {
+/// Checks what a server says of itself.
+pub(crate) async fn check_server(client: &Client) -> Result<ServerStatus, OpenError> {
     let sql = "SELECT version(), current_setting('server_version_num')::integer, \
                current_setting('fsync') = 'on', current_setting('synchronous_commit'), \
                current_setting('synchronous_standby_names'), \
                pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'";
     let row = client.query_one(sql, &[]).await.map_err(Failure::from)?;
     let (version, number): (String, i32) = (row.get(0), row.get(1));
-    let refused = |rule: &str| {
-        Err(OpenError::Server { rule: rule.to_owned(), version: version.clone() })
-    };
+    let refused =
+        |rule: &str| Err(OpenError::Server { rule: rule.to_owned(), version: version.clone() });
     if !version.starts_with("PostgreSQL") || OTHERS.iter().any(|other| version.contains(other)) {
         return refused("must be PostgreSQL: the locks of other servers are not the same");
     }
@@ -131,9 +126,11 @@ async fn create(client: &Client, statements: &[Sql]) -> Result<(), OpenError> {
     Ok(())
 }
 
-async fn read(client: &Client) -> Result<StoreRow, OpenError> {
-    let sql = "SELECT format, floor, clock_time, clock_elapsed, clock_boot::text FROM trestle_store";
-    let row = client.query_one(sql, &[]).await.map_err(Failure::from)?;
+/// Reads what is known of the store.
+pub(crate) async fn read(connection: &Connection) -> Result<StoreRow, OpenError> {
+    let sql =
+        "SELECT format, floor, clock_time, clock_elapsed, clock_boot::text FROM trestle_store";
+    let row = connection.client.query_one(sql, &[]).await.map_err(Failure::from)?;
     let format: i32 = row.get(0);
     if format != FORMAT {
         return Err(OpenError::Format { found: format, known: FORMAT });

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use trestle_kv::{CommitPoint, Keyspaces, Limits, PointHook};
 
 use crate::{
-    address::PostgresAddress, clock::EngineClock, failure::Failure, scheduler::Scheduler,
-    session::Session, statements::Sql,
+    address::PostgresAddress, clock::EngineClock, failure::Failure, ownership::Ownership,
+    scheduler::Scheduler, session::Session, statements::Sql,
 };
 
 /// Changes wait for a database that is away, for example while another server takes over. After that they are rejected
@@ -27,6 +27,8 @@ pub(crate) struct Shared {
     pub(crate) scheduler: Scheduler,
     pub(crate) on_point: Option<PointHook>,
     pub(crate) down: DownSince,
+    /// Where one process at a time works on the store.
+    pub(crate) ownership: Option<Arc<Ownership>>,
 }
 
 /// Since when the database cannot be connected to.
@@ -44,6 +46,11 @@ impl Shared {
     /// Whether the database cannot be connected to for so long that no change waits for it.
     pub(crate) fn is_down_for_long(&self) -> bool {
         self.down.get().is_some_and(|(since, _)| since.elapsed() >= DOWN_LONG)
+    }
+
+    /// Why the store takes no changes of this process any more.
+    pub(crate) fn stopped(&self) -> Option<Arc<str>> {
+        self.ownership.as_ref().and_then(|ownership| ownership.lost())
     }
 
     /// Reaches a point of a commit.

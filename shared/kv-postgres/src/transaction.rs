@@ -29,8 +29,17 @@ pub(crate) struct LockedRows {
     pub(crate) values: HashMap<Bytes, Bytes>,
     /// The newest version of what was read, and of what will be written without a read.
     pub(crate) newest: Ticks,
-    /// The clock of the server.
+    /// The clock of the server, and who owns the store.
+    pub(crate) at: ServerInstant,
+}
+
+/// What the server says of itself and the store at an instant.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ServerInstant {
+    /// Its clock.
     pub(crate) now: Ticks,
+    /// The number of the process that owns the store.
+    pub(crate) owner: Option<i64>,
 }
 
 /// Begins a transaction that holds these domains, and reads rows. Of `rewritten` only the versions are needed.
@@ -45,25 +54,27 @@ pub(crate) async fn begin(
     let exclusive: Vec<bool> = domains.iter().map(|(_, lock)| *lock == Lock::Exclusive).collect();
     let locks: [&(dyn ToSql + Sync); 2] = [&numbers, &exclusive];
     // Each statement sees what is committed when it begins: the reads see what the locks waited for.
-    let (began, locked, read, now) = join4(
+    let (began, locked, read, at) = join4(
         client.batch_execute("BEGIN"),
         client.query(&session.lock, &locks),
         read_all(session, rows, rewritten),
-        clock(session),
+        instant(session),
     )
     .await;
     began?;
     locked?;
     let (values, newest) = read?;
-    Ok(LockedRows { values, newest, now: now? })
+    Ok(LockedRows { values, newest, at: at? })
 }
 
-/// The clock of the server.
-pub(crate) async fn clock(session: &Session) -> Result<Ticks, Failure> {
+/// Asks the server.
+pub(crate) async fn instant(session: &Session) -> Result<ServerInstant, Failure> {
     let row = session.client().query_one(&session.clock, &[]).await?;
     let micros: i64 = row.try_get(0)?;
     let since = micros.saturating_add(UNIX_MICROS).saturating_mul(PER_MICRO);
-    ticks(since).ok_or_else(|| Failure::lost("the clock of the database shows no time"))
+    let now = ticks(since);
+    let now = now.ok_or_else(|| Failure::lost("the clock of the database shows no time"))?;
+    Ok(ServerInstant { now, owner: row.try_get(1)? })
 }
 
 async fn read_all(
@@ -77,7 +88,9 @@ async fn read_all(
     });
     let versions = needed(rewritten).into_iter().map(|(keyspace, rows)| async move {
         let statement = &session.of(keyspace)?.newest;
-        Ok::<_, Failure>(session.client().query_one(statement, &[&rows]).await?.try_get::<_, i64>(0)?)
+        Ok::<_, Failure>(
+            session.client().query_one(statement, &[&rows]).await?.try_get::<_, i64>(0)?,
+        )
     });
     let (read, versions) = futures::future::join(join_all(read), join_all(versions)).await;
     let (mut values, mut newest) = (HashMap::new(), 0);

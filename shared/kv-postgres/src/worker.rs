@@ -3,14 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep};
-use trestle_kv::{
-    CommitError, CommitPoint, Lock, Version,
-    decide::ChangeRules,
-};
+use trestle_kv::{CommitError, CommitPoint, Lock, Version, decide::ChangeRules};
 
 use crate::{
     failure::Failure,
     group::{DecidedGroup, RowsByKeyspace, decide_group, rows_read, rows_written},
+    ownership::SHARED_FENCE,
     scheduler::{PendingChange, strongest},
     session::Session,
     shared::Shared,
@@ -81,7 +79,11 @@ impl Worker {
         }
     }
 
-    async fn try_group(&mut self, mut group: Vec<PendingChange>, rewritten: &RowsByKeyspace) -> Tried {
+    async fn try_group(
+        &mut self,
+        mut group: Vec<PendingChange>,
+        rewritten: &RowsByKeyspace,
+    ) -> Tried {
         let session = match self.take_session().await {
             Ok(session) => session,
             Err(failure) => return Tried::Again(group, failure, rewritten.clone()),
@@ -89,6 +91,9 @@ impl Worker {
         let shared = Arc::clone(&self.shared);
         let mut domains: Vec<_> =
             group.iter().flat_map(|pending| pending.domains.iter().copied()).collect();
+        if shared.ownership.is_some() {
+            domains.push(SHARED_FENCE);
+        }
         strongest(&mut domains);
         let rows = rows_read(&group, &shared.keyspaces);
         let locked = match begin(&session, &domains, &rows, rewritten).await {
@@ -98,8 +103,18 @@ impl Worker {
                 return after_failure(group, failure, rewritten.clone());
             }
         };
+        if let Some(ownership) = &shared.ownership {
+            ownership.check(locked.at.owner);
+        }
+        if let Some(reason) = shared.stopped() {
+            self.end(session).await;
+            for pending in group {
+                pending.answer(Err(CommitError::Stopped { reason: Arc::clone(&reason) }));
+            }
+            return Tried::Answered(Vec::new());
+        }
         let rules = ChangeRules { keyspaces: &shared.keyspaces, limits: &shared.limits };
-        let now = shared.clock.time_of(locked.now);
+        let now = shared.clock.time_of(locked.at.now);
         let decided = {
             let mut versions = shared.clock.versions();
             versions.raise(locked.newest);
@@ -180,9 +195,7 @@ impl Worker {
 fn after_failure(group: Vec<PendingChange>, failure: Failure, rows: RowsByKeyspace) -> Tried {
     match &failure {
         Failure::Rejected { .. }
-            if failure.is_read_only()
-                || failure.is_conflict()
-                || failure.is_version_behind() =>
+            if failure.is_read_only() || failure.is_conflict() || failure.is_version_behind() =>
         {
             Tried::Again(group, failure, rows)
         }

@@ -60,10 +60,19 @@ impl Clients {
         let messages = [text("held"), text("waiting"), data(vec![7_u8; 40_000])];
         let sent = self.queue.send_all(messages.map(without_expiry).to_vec()).await.unwrap();
         assert!(sent.iter().all(Result::is_ok));
-        // Its visibility timeout is over long before the test ends, and not at the instant of the backup.
-        let held = self.queue.receive(1, seconds(1)).await.unwrap();
-        assert_eq!(held.len(), 1);
         self.fill_container().await;
+        // Its visibility timeout is not over at the instant of the backup.
+        let held = self.queue.receive(1, seconds(15)).await.unwrap();
+        assert_eq!(held.len(), 1);
+    }
+
+    /// Waits until the visibility timeout of the message that is held is over.
+    async fn wait_for_held(&self) {
+        let until = std::time::Instant::now() + trestle_tests::HANG;
+        while self.queue.peek(32).await.unwrap().len() < 3 {
+            assert!(std::time::Instant::now() < until, "the message stays invisible");
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
     }
 
     fn content(name: &str) -> Vec<u8> {
@@ -224,6 +233,7 @@ async fn clients_read_every_form_of_content_and_write_nothing() {
     Clients::of(&server).fill().await;
     backups.create();
     let target = backups.text("target");
+    Clients::of(&server).wait_for_held().await;
     let shown = Server::start(&["--backup", &target], &[]);
     let clients = Clients::of(&shown);
     clients.check().await;

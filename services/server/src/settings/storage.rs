@@ -8,6 +8,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use trestle_blob::{CopyHosts, HostList, ServerList};
 use trestle_kv_fjall::MIN_FREE_BYTES_MIN;
+use trestle_kv_postgres::PostgresAddress;
 use trestle_objects::ObjectsUrl;
 use trestle_runtime::config::choice;
 
@@ -28,6 +29,14 @@ pub struct StorageSettings {
     /// Store everything in memory; no data survives the process. Not in one file, or in variables, with `data_dir`: a
     /// directory of a higher layer wins over memory of a lower one, and the reverse. Default: no.
     pub ephemeral: bool,
+    /// A database of PostgreSQL in place of files in the data directory, for tables and queues:
+    /// `postgres://USER@HOST,HOST/DATABASE?sslmode=verify-full&sslrootcert=FILE`. Another process with the same database
+    /// waits until this one is gone, and takes over. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
+    /// A file with the password of the user of `engine`. No default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine_password_file: Option<PathBuf>,
     /// Where blobs of more than 32 KiB are stored: `s3://BUCKET/PATH`, `gs://BUCKET/PATH` or `az://CONTAINER/PATH`.
     /// Endpoint and credentials are in the environment. Default: in files of the data directory.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,6 +87,8 @@ impl Default for StorageSettings {
         Self {
             data_dir: "./data".into(),
             ephemeral: false,
+            engine: None,
+            engine_password_file: None,
             blob_url: None,
             blob_hosts: "127.0.0.1:10000,localhost:10000".to_owned(),
             copy_source_hosts: String::new(),
@@ -114,6 +125,7 @@ impl StorageSettings {
         if let Err(rule) = self.copy_source_hosts.parse::<ServerList>() {
             problems.push(format!("storage.copy_source_hosts: {rule}"));
         }
+        problems.extend(self.engine_problem().map(|rule| format!("storage.engine: {rule}")));
         match self.blob_url() {
             Some(Err(rule)) => problems.push(format!("storage.blob_url: {rule}{}", self.scheme())),
             Some(Ok(_)) if self.ephemeral => {
@@ -122,6 +134,32 @@ impl StorageSettings {
             _ => {}
         }
         problems
+    }
+
+    /// The database, if there is one; or the rule that its address violates.
+    #[must_use]
+    pub fn database(&self) -> Option<Result<PostgresAddress, String>> {
+        let address = self.engine.as_deref()?;
+        Some(PostgresAddress::parse(address).map_err(|error| error.to_string()))
+    }
+
+    /// The rule that the setting of the database violates.
+    fn engine_problem(&self) -> Option<String> {
+        match self.database() {
+            Some(Err(rule)) => Some(rule),
+            Some(Ok(address)) if address.has_password() => Some(
+                "must not have a password: storage.engine_password_file is a file with it"
+                    .to_owned(),
+            ),
+            Some(Ok(_)) if self.ephemeral => {
+                Some("cannot be used with storage.ephemeral".to_owned())
+            }
+            Some(Ok(_)) => None,
+            None => self
+                .engine_password_file
+                .as_ref()
+                .map(|_| "must be set with storage.engine_password_file".to_owned()),
+        }
     }
 
     /// The scheme of the URL of blobs, as part of an error: the rest may be a secret.

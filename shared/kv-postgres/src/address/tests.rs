@@ -1,1 +1,60 @@
 use super::*;
+
+fn rule(address: &str) -> String {
+    PostgresAddress::parse(address).unwrap_err().to_string()
+}
+
+#[test]
+fn addresses_are_those_of_psql_and_are_shown_without_secrets() {
+    let address = "postgres://trestle:hunter2@db1,db2:5433/store?sslmode=verify-full";
+    let parsed = PostgresAddress::parse(address).unwrap();
+    assert_eq!(parsed.shown(), "postgres://db1:5432,db2:5433/store");
+    assert_eq!(format!("{parsed:?}"), parsed.shown());
+    assert_eq!(parsed.config.get_ssl_mode(), SslMode::Require);
+    assert_eq!(parsed.config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+    assert_eq!(parsed.config.get_password(), Some(&b"hunter2"[..]));
+
+    let other = parsed.clone().with_password("from a file");
+    assert!(parsed.has_password() && other.has_password());
+    assert_eq!(other.config.get_password(), Some(&b"from a file"[..]));
+}
+
+#[test]
+fn tls_is_required_unless_the_server_is_this_machine_or_the_address_says_otherwise() {
+    for (address, mode) in [
+        ("postgres://db/store", SslMode::Require),
+        ("postgres://localhost/store", SslMode::Disable),
+        ("postgres://127.0.0.1,[::1]/store", SslMode::Disable),
+        ("postgres://127.0.0.1,db/store", SslMode::Require),
+        ("postgres://%2Frun%2Fpostgresql/store", SslMode::Disable),
+        ("postgres://db/store?sslmode=disable", SslMode::Disable),
+        ("postgres://localhost/store?sslmode=require", SslMode::Require),
+    ] {
+        let parsed = PostgresAddress::parse(address).unwrap();
+        assert_eq!(parsed.config.get_ssl_mode(), mode, "{address}");
+    }
+}
+
+#[test]
+fn a_wrong_address_is_named_by_its_rule_and_not_by_its_password() {
+    for (address, expected) in [
+        ("mysql://db/store", "must begin with postgres://"),
+        ("postgres:///store", "must name a host"),
+        ("postgres://db", "must name a database"),
+        ("postgres://u:hunter2@db:port/store", "port"),
+        ("postgres://u:hunter2@db/store?nothing=1", "nothing"),
+        ("postgres://db/store?sslrootcert=/absent.pem", "file=`/absent.pem`"),
+    ] {
+        let found = rule(address);
+        assert!(found.contains(expected) && !found.contains("hunter2"), "{address}: {found}");
+    }
+}
+
+#[test]
+fn certificates_of_a_file_are_the_only_ones() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("root.pem");
+    std::fs::write(&file, "no certificate").unwrap();
+    let address = format!("postgres://db/store?sslrootcert={}", file.display());
+    assert!(rule(&address).contains("it has no certificate"), "{}", rule(&address));
+}

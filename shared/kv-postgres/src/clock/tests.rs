@@ -1,1 +1,72 @@
+use trestle_model::time::ManualClock;
+
 use super::*;
+
+const NOW: Ticks = match Ticks::new(639_000_000_000_000_000) {
+    Some(now) => now,
+    None => Ticks::MIN,
+};
+
+fn store(floor: Ticks) -> StoreRow {
+    StoreRow { floor, checkpoint: None }
+}
+
+#[test]
+fn versions_start_after_the_floor_unless_the_clock_shows_that_they_are_past() {
+    let second = Duration::from_secs(1);
+    for (floor, first) in [
+        (Ticks::MIN, NOW),
+        (NOW.before(second), NOW),
+        (NOW.after(second), NOW),
+        (NOW.after(10 * second), NOW.after(10 * second)),
+    ] {
+        let clock = EngineClock::open(&store(floor), NOW, None);
+        assert_eq!(clock.versions().versions.newest(), first, "{floor:?}");
+    }
+    let given = Arc::new(ManualClock::new(NOW));
+    let clock = EngineClock::open(&store(NOW.after(second)), NOW, Some(given));
+    assert_eq!(clock.versions().versions.newest(), NOW.after(second), "a clock of tests stands");
+}
+
+#[test]
+fn the_time_of_a_transaction_is_that_of_the_server_and_steps_are_followed_slowly() {
+    let clock = EngineClock::open(&store(Ticks::MIN), NOW, None);
+    let later = NOW.after(Duration::from_millis(500));
+    assert_eq!(clock.time_of(later), later);
+
+    let hour = Duration::from_secs(3_600);
+    let ahead = clock.time_of(later.after(hour));
+    assert!(ahead < later.after(Duration::from_secs(60)), "{ahead:?}");
+    let back = clock.time_of(NOW.before(hour));
+    assert!(back >= NOW, "{back:?}");
+}
+
+#[test]
+fn the_estimate_is_never_ahead_of_the_server_for_long() {
+    let server = ServerClock { offset: AtomicI64::new(offset(NOW)) };
+    let before = server.now();
+    assert!(before >= NOW);
+
+    for _ in 0..200 {
+        server.measure(NOW.before(Duration::from_secs(1)));
+    }
+    assert!(server.now() < NOW, "{:?}", server.now());
+    let ahead = NOW.after(Duration::from_secs(9));
+    server.measure(ahead);
+    assert!(server.now() >= ahead);
+}
+
+#[test]
+fn a_floor_is_stored_once_versions_pass_it() {
+    let clock = EngineClock::open(&store(Ticks::MIN), NOW, Some(Arc::new(ManualClock::new(NOW))));
+    assert!(clock.new_floor().is_none());
+    clock.versions().raise(NOW);
+
+    let new = clock.new_floor().unwrap().floor;
+    assert_eq!(new, NOW.plus(LEAD));
+    assert!(clock.new_floor().is_some(), "until it is stored");
+    clock.stored(new);
+    assert!(clock.new_floor().is_none());
+    clock.versions().raise(NOW.before(Duration::from_secs(1)));
+    assert_eq!(clock.versions().versions.newest(), NOW, "versions never fall");
+}

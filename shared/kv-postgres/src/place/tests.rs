@@ -4,7 +4,8 @@ use super::*;
 
 /// A key that is long, and differs from others near the ends of its layers.
 fn keys() -> impl Strategy<Value = Vec<u8>> {
-    let lengths = prop_oneof![1..60_usize, 2_395..2_406_usize, 4_760..4_780_usize, 7_120..7_140_usize];
+    let lengths =
+        prop_oneof![1..60_usize, 2_395..2_406_usize, 4_760..4_780_usize, 7_120..7_140_usize];
     (lengths, prop::collection::vec((any::<prop::sample::Index>(), 0..3_u8), 0..3)).prop_map(
         |(length, changes)| {
             let mut key = vec![1; length];
@@ -23,7 +24,10 @@ fn keys() -> impl Strategy<Value = Vec<u8>> {
 fn a_short_key_is_its_row_and_a_long_one_is_below_pointers() {
     let of = |bytes: usize| place(&vec![7; bytes].into());
 
-    assert_eq!(of(ROW_BYTES_MAX), Place { pointers: Vec::new(), row: vec![7; ROW_BYTES_MAX].into() });
+    assert_eq!(
+        of(ROW_BYTES_MAX),
+        Place { pointers: Vec::new(), row: vec![7; ROW_BYTES_MAX].into() }
+    );
     let longer = of(ROW_BYTES_MAX + 1);
     assert_eq!(longer.pointers.len(), 1);
     assert_eq!(longer.row.len(), LAYER_BYTES + 1);

@@ -9,8 +9,8 @@ use trestle_kv::conformance::{self, OpenStore, RULES, TestStore};
 use trestle_kv_postgres::{PostgresAddress, PostgresEngine};
 use trestle_model::time::ManualClock;
 
-use crate::server::PostgresServer;
 use crate::world::{open, open_with};
+use trestle_kv_postgres::testing::PostgresServer;
 
 /// A database that is opened several times, as by several processes: handles are those in turn.
 struct SharedStore {
@@ -21,7 +21,11 @@ struct SharedStore {
 }
 
 impl SharedStore {
-    async fn open(address: PostgresAddress, processes: usize, clock: Option<Arc<ManualClock>>) -> Self {
+    async fn open(
+        address: PostgresAddress,
+        processes: usize,
+        clock: Option<Arc<ManualClock>>,
+    ) -> Self {
         let mut store = Self { engines: Vec::new(), next: AtomicUsize::new(0), address, clock };
         for _ in 0..processes {
             store.engines.push(store.process().await);

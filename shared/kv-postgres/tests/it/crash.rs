@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::task::JoinSet;
-use trestle_kv::conformance::rows::{commit, key, put};
 use trestle_kv::conformance::reading;
+use trestle_kv::conformance::rows::{commit, key, put};
 use trestle_kv::{CommitError, Durability, Engine, Writes, transact};
 use trestle_kv_postgres::PostgresEngine;
 
-use crate::server::PostgresServer;
 use crate::world::open;
+use trestle_kv_postgres::testing::PostgresServer;
 
 const WRITERS: u64 = 8;
 
@@ -80,7 +80,10 @@ async fn a_crash_of_the_server_loses_nothing_that_was_acknowledged() {
 
     for (name, acknowledged) in (0..WRITERS).zip(acknowledged) {
         let count = number(other.get(&key(format!("c{name}/count"))).await.unwrap().as_ref());
-        assert!(acknowledged > 0 && acknowledged <= count, "{acknowledged} were acknowledged, {count} are there");
+        assert!(
+            acknowledged > 0 && acknowledged <= count,
+            "{acknowledged} were acknowledged, {count} are there"
+        );
         for mark in [1, count] {
             let mark = other.get(&key(format!("c{name}/{mark:08}"))).await.unwrap();
             assert_eq!(mark, Some(Bytes::new()), "a change is whole");

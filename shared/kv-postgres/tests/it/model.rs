@@ -6,8 +6,8 @@ use proptest::test_runner::TestRunner;
 use trestle_kv::conformance::{KEYSPACES, reading, rows::commit};
 use trestle_kv::{Engine, MemoryEngine, ScanLimit, Span, Write, Writes, transact};
 
-use crate::server::PostgresServer;
 use crate::world::open;
+use trestle_kv_postgres::testing::PostgresServer;
 
 #[derive(Debug, Clone)]
 enum Command {
@@ -101,7 +101,8 @@ fn any_commands_have_the_same_results_as_in_memory() {
     let Some(server) = runtime.block_on(PostgresServer::start(&[])) else { return };
     let database = runtime.block_on(server.database());
     let engine = runtime.block_on(open(&server.address(&database)));
-    let config = ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() };
+    let config =
+        ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() };
     let commands = prop::collection::vec(any_command(), 1..40);
     let played = TestRunner::new(config).run(&commands, |commands| {
         let emptied = "TRUNCATE trestle_first, trestle_second";

@@ -1,0 +1,103 @@
+//! One process at a time: another one waits, takes over, and the former one commits nothing any more.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use trestle_kv::conformance::KEYSPACES;
+use trestle_kv::conformance::rows::{commit, everything, key, put};
+use trestle_kv::{CommitError, Engine};
+use trestle_kv_postgres::{PostgresAddress, PostgresEngine, PostgresOptions};
+
+use trestle_kv_postgres::testing::PostgresServer;
+
+async fn alone(address: PostgresAddress) -> Arc<PostgresEngine> {
+    let options = PostgresOptions { is_alone: true, ..PostgresOptions::new(address, KEYSPACES) };
+    Arc::new(PostgresEngine::open(options).await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_waits_for_the_one_before_and_takes_over() {
+    let Some(server) = PostgresServer::start(&[]).await else { return };
+    let address = server.address(&server.database().await);
+    let first = alone(address.clone()).await;
+    commit(&*first, vec![put(key("a"), "1")]).await.unwrap();
+
+    let mut second = tokio::spawn(alone(address));
+    let early = tokio::time::timeout(Duration::from_secs(3), &mut second).await;
+    assert!(early.is_err(), "the first is alive");
+    commit(&*first, vec![put(key("b"), "1")]).await.unwrap();
+    drop(first);
+
+    let second = second.await.unwrap();
+    commit(&*second, vec![put(key("c"), "1")]).await.unwrap();
+    assert_eq!(everything(&*second).await.len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_lost_its_lock_without_knowing_commits_nothing() {
+    let Some(server) = PostgresServer::start(&[]).await else { return };
+    let database = server.database().await;
+    let address = server.address(&database);
+    let first = alone(address.clone()).await;
+    commit(&*first, vec![put(key("a"), "1")]).await.unwrap();
+
+    // As another one would, while this one is paused.
+    server.execute(&database, "UPDATE trestle_store SET owner = 1").await.unwrap();
+    let refused = commit(&*first, vec![put(key("b"), "1")]).await.unwrap_err();
+    assert!(matches!(refused, CommitError::Stopped { .. }), "{refused}");
+    assert!(refused.to_string().contains("taken the store over"), "{refused}");
+    assert!(first.status().stopped.is_some());
+    assert_eq!(everything(&*first).await.len(), 1);
+    drop(first);
+
+    let second = alone(address).await;
+    commit(&*second, vec![put(key("c"), "1")]).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_whose_lock_was_taken_stops_by_itself() {
+    let Some(server) = PostgresServer::start(&[]).await else { return };
+    let database = server.database().await;
+    let first = alone(server.address(&database)).await;
+    let other = server.client(&database).await.unwrap();
+
+    // The connection that holds the lock ends, and somebody else is quicker.
+    let take = "SELECT pg_terminate_backend(pid) FROM pg_locks \
+                WHERE locktype = 'advisory' AND pid <> pg_backend_pid(); \
+                SELECT pg_advisory_lock(hashtextextended('trestle owner', 0))";
+    other.batch_execute(take).await.unwrap();
+
+    let until = Instant::now() + Duration::from_secs(60);
+    while first.status().stopped.is_none() {
+        assert!(Instant::now() < until, "it does not notice");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_keeps_its_store_when_the_server_restarts() {
+    let Some(mut server) = PostgresServer::start(&[]).await else { return };
+    let first = alone(server.address(&server.database().await)).await;
+    server.crash();
+    server.run().await;
+
+    commit(&*first, vec![put(key("a"), "1")]).await.unwrap();
+    assert!(first.status().stopped.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_of_something_else_or_of_another_format_is_refused() {
+    let Some(server) = PostgresServer::start(&[]).await else { return };
+    let used = server.database().await;
+    server.execute(&used, "CREATE TABLE customers (name text)").await.unwrap();
+    let options = PostgresOptions::new(server.address(&used), KEYSPACES);
+    let error = PostgresEngine::open(options).await.err().unwrap().to_string();
+    assert!(error.contains("relation=`customers`"), "{error}");
+
+    let newer = server.database().await;
+    drop(alone(server.address(&newer)).await);
+    server.execute(&newer, "UPDATE trestle_store SET format = 2").await.unwrap();
+    let options = PostgresOptions::new(server.address(&newer), KEYSPACES);
+    let error = PostgresEngine::open(options).await.err().unwrap().to_string();
+    assert!(error.contains("found=`2`, known=`1`"), "{error}");
+}

@@ -1,0 +1,104 @@
+//! A server whose store is a database: one process at a time, and the next one goes on where it was.
+
+use std::{fs, thread};
+
+use trestle_kv_postgres::testing::PostgresServer;
+use trestle_tests::Server;
+
+use crate::client::{Ended, bare, succeeds};
+
+const ROLES: [&str; 2] = ["--roles", "gateway,table,queue"];
+
+/// Starts a server over a database; blocks until it has the store.
+fn start(url: &str) -> Server {
+    Server::start(&ROLES, &[("TRESTLE__STORAGE__ENGINE", url)])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_process_takes_over_when_the_first_is_killed() {
+    let Some(postgres) = PostgresServer::start(&["fsync=on"]).await else { return };
+    let url = postgres.url(&postgres.database().await);
+    let first = start(&url);
+    succeeds(&first, &["table", "create", "orders"]);
+    for row in ["1", "2", "3"] {
+        succeeds(&first, &["entity", "insert", "orders", "-p", "p", "-r", row, "--set", "v=1"]);
+    }
+    succeeds(&first, &["entity", "delete", "orders", "-p", "p", "-r", "2"]);
+    succeeds(&first, &["queue", "create", "jobs"]);
+    for text in ["resize", "send"] {
+        succeeds(&first, &["message", "send", "jobs", text]);
+    }
+    let exported = succeeds(&first, &["table", "export", "orders", "-"]).output;
+    assert_eq!(exported.lines().count(), 2, "{exported}");
+
+    // It waits until the first one is gone: its line of listeners comes after that.
+    let waiting = thread::spawn({
+        let url = url.clone();
+        move || start(&url)
+    });
+    succeeds(&first, &["entity", "insert", "orders", "-p", "p", "-r", "4", "--set", "v=1"]);
+    first.kill();
+    let second = waiting.join().unwrap();
+
+    let rows = succeeds(&second, &["table", "export", "orders", "-"]).output;
+    assert_eq!(rows.lines().count(), 3, "{rows}");
+    assert!(rows.starts_with(&exported), "{rows}");
+    let received = succeeds(&second, &["message", "receive", "jobs", "-o", "jsonl"]).output;
+    assert!(received.contains("resize"), "{received}");
+    assert_eq!(second.terminate(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_whose_store_was_taken_ends_with_7() {
+    let Some(postgres) = PostgresServer::start(&[]).await else { return };
+    let database = postgres.database().await;
+    let first = start(&postgres.url(&database));
+    succeeds(&first, &["table", "create", "orders"]);
+
+    // As another process does, once the server has ended the lock of one that was paused.
+    postgres.execute(&database, "UPDATE trestle_store SET owner = 1").await.unwrap();
+    let endpoint = first.endpoint();
+    let refused = Ended::of(bare(&["table", "create", "other", "--endpoint", &endpoint]));
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    assert_eq!(first.ended().await, Some(7));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn doctor_says_what_the_database_keeps() {
+    let Some(postgres) = PostgresServer::start(&[]).await else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("trestle.toml");
+    let doctor = |url: &str| {
+        let settings =
+            format!("[server]\nroles = \"gateway,table,queue\"\n[storage]\nengine = \"{url}\"\n");
+        fs::write(&config, settings).unwrap();
+        Ended::of(bare(&["doctor", "--config", config.to_str().unwrap()]))
+    };
+    let database = postgres.database().await;
+
+    let risky = doctor(&postgres.url(&database));
+    assert!(risky.output.contains("fsync=`off`"), "{risky:?}");
+    let absent = doctor(&postgres.url("absent"));
+    assert!(absent.output.contains("database \"absent\" does not exist"), "{absent:?}");
+}
+
+#[test]
+fn settings_that_do_not_fit_a_database_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("trestle.toml");
+    for (roles, storage, expected) in [
+        ("all", "engine = \"postgres://db/t\"", "the role blob"),
+        ("table", "engine = \"postgres://u:hunter2@db/t\"", "storage.engine_password_file"),
+        ("table", "engine = \"mysql://db/t\"", "must begin with postgres://"),
+        ("table", "engine = \"postgres://db/t\"\nephemeral = true", "storage.ephemeral"),
+        ("table", "engine_password_file = \"f\"", "must be set with"),
+        ("table", "engine = \"postgres://db/t\"\n[backup]\ntarget = \"b\"", "backup.target"),
+    ] {
+        fs::write(&config, format!("[server]\nroles = \"{roles}\"\n[storage]\n{storage}\n"))
+            .unwrap();
+        let checked = Ended::of(bare(&["config", "check", "--config", config.to_str().unwrap()]));
+        assert_eq!(checked.code, Some(2), "{storage}: {checked:?}");
+        let text = format!("{}{}", checked.output, checked.errors);
+        assert!(text.contains(expected) && !text.contains("hunter2"), "{storage}: {checked:?}");
+    }
+}
