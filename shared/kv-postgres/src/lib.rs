@@ -154,13 +154,13 @@ impl PostgresEngine {
         let statements: Vec<Sql> = keyspaces.list().iter().map(Sql::of).collect();
         let connection = Connection::open(&address).await?;
         let server = schema::prepare(&connection, &statements).await?;
+        drop(connection);
         let ownership = match is_alone {
             true => Some(own(&address).await?),
             false => None,
         };
         // Once nobody else changes it.
-        let store = schema::read(&connection).await?;
-        drop(connection);
+        let store = schema::read(&Connection::open(&address).await?).await?;
         let session = Session::connect(&address, &statements).await?;
         let now = transaction::instant(&session).await?.now;
         let shared = Arc::new(Shared {

@@ -54,14 +54,18 @@ impl Ownership {
         address: &PostgresAddress,
         waiting: impl FnOnce(),
     ) -> Result<(Arc<Self>, Connection), Failure> {
-        let connection = alive(address).await?;
         let mut waiting = Some(waiting);
-        while !is_locked(&connection).await? {
-            if let Some(waiting) = waiting.take() {
-                waiting();
+        let connection = loop {
+            match locked(address, &mut waiting).await {
+                Ok(connection) => break connection,
+                // It waits on, also while the database is away.
+                Err(failure) if waiting.is_none() => {
+                    tracing::warn!(reason = %failure.reason(), "the store cannot be waited for");
+                    sleep(EVERY).await;
+                }
+                Err(failure) => return Err(failure),
             }
-            sleep(EVERY).await;
-        }
+        };
         let number = rand::random_range(1..i64::MAX);
         let client = &connection.client;
         client.batch_execute("BEGIN").await?;
@@ -130,6 +134,21 @@ impl Ownership {
             tracing::error!("{TAKEN_OVER}");
         }
     }
+}
+
+/// A connection that has the lock, once no other one has. Calls `waiting`, if it is there, where it has to wait.
+async fn locked(
+    address: &PostgresAddress,
+    waiting: &mut Option<impl FnOnce()>,
+) -> Result<Connection, Failure> {
+    let connection = alive(address).await?;
+    while !is_locked(&connection).await? {
+        if let Some(waiting) = waiting.take() {
+            waiting();
+        }
+        sleep(EVERY).await;
+    }
+    Ok(connection)
 }
 
 /// A connection that lives as long as the process does.
