@@ -5,7 +5,7 @@ use std::{fs, sync::Arc};
 use tracing::{info, warn};
 use trestle_kv::Engine;
 use trestle_kv_postgres::{
-    OpenError, PostgresAddress, PostgresEngine, PostgresOptions, ServerStatus,
+    PostgresAddress, PostgresEngine, PostgresError, PostgresOptions, ServerStatus,
 };
 
 use crate::{process_error::ProcessError, settings::StorageSettings, storage};
@@ -34,12 +34,14 @@ pub(crate) async fn open(
 ///
 /// # Errors
 /// A file that cannot be read, without its content.
-pub(crate) fn address(settings: &StorageSettings) -> Result<Option<PostgresAddress>, OpenError> {
+pub(crate) fn address(
+    settings: &StorageSettings,
+) -> Result<Option<PostgresAddress>, PostgresError> {
     let Some(address) = settings.engine.as_deref().map(PostgresAddress::parse).transpose()? else {
         return Ok(None);
     };
     let Some(file) = &settings.engine_password_file else { return Ok(Some(address)) };
-    let password = fs::read_to_string(file).map_err(|error| OpenError::Address {
+    let password = fs::read_to_string(file).map_err(|error| PostgresError::Address {
         rule: format!(
             "has no password: {error}: storage.engine_password_file=`{}`",
             file.display()

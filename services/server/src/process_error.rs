@@ -32,7 +32,7 @@ pub enum ProcessError {
     Storage(#[from] OpenError),
     /// The database of the store cannot be opened.
     #[error(transparent)]
-    Database(#[from] trestle_kv_postgres::OpenError),
+    Database(#[from] trestle_kv_postgres::PostgresError),
     /// The data directory is not whole.
     #[error(
         "a restore into the data directory did not finish: found=`{}`; run it again to its end, or delete the \

@@ -10,7 +10,7 @@ use tokio_rustls::rustls::{
     pki_types::{CertificateDer, pem::PemObject as _},
 };
 
-use crate::OpenError;
+use crate::PostgresError;
 
 /// Longest wait for a connection to one host.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
@@ -32,8 +32,8 @@ impl PostgresAddress {
     ///
     /// # Errors
     /// What is wrong with it, without the password.
-    pub fn parse(address: &str) -> Result<Self, OpenError> {
-        let invalid = |rule: &str| OpenError::Address { rule: rule.to_owned() };
+    pub fn parse(address: &str) -> Result<Self, PostgresError> {
+        let invalid = |rule: &str| PostgresError::Address { rule: rule.to_owned() };
         if !address.starts_with("postgres://") && !address.starts_with("postgresql://") {
             return Err(invalid("must begin with postgres:// or postgresql://"));
         }
@@ -41,7 +41,7 @@ impl PostgresAddress {
         let mut config = tokio_postgres::Config::from_str(&plain).map_err(|error| {
             // The cause names the parameter; neither has its value.
             let cause = std::error::Error::source(&error).map(ToString::to_string);
-            OpenError::Address { rule: cause.unwrap_or_else(|| error.to_string()) }
+            PostgresError::Address { rule: cause.unwrap_or_else(|| error.to_string()) }
         })?;
         if config.get_hosts().is_empty() {
             return Err(invalid("must name a host"));
@@ -144,14 +144,14 @@ fn is_this_machine(host: &Host) -> bool {
     }
 }
 
-fn tls(root: Option<PathBuf>) -> Result<MakeRustlsConnect, OpenError> {
+fn tls(root: Option<PathBuf>) -> Result<MakeRustlsConnect, PostgresError> {
     let mut roots = RootCertStore::empty();
     match root {
         None => {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
         Some(path) => {
-            let unusable = |error: &dyn std::fmt::Display| OpenError::Address {
+            let unusable = |error: &dyn std::fmt::Display| PostgresError::Address {
                 rule: format!("sslrootcert cannot be used: file=`{}`: {error}", path.display()),
             };
             let found = CertificateDer::pem_file_iter(&path).map_err(|error| unusable(&error))?;
@@ -166,7 +166,7 @@ fn tls(root: Option<PathBuf>) -> Result<MakeRustlsConnect, OpenError> {
     }
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|error| OpenError::Address { rule: error.to_string() })?;
+        .map_err(|error| PostgresError::Address { rule: error.to_string() })?;
     Ok(MakeRustlsConnect::new(config.with_root_certificates(roots).with_no_client_auth()))
 }
 

@@ -3,8 +3,8 @@
 //! Several processes share a store, so the time of all of them is that of the database server: each transaction reads
 //! its clock once it has its locks, so that versions rise within a domain whichever process commits. Between
 //! transactions the time is estimated by what elapsed here since; the estimate is never ahead of the server. Where the
-//! server's clock steps, also because another server took over, service time follows slowly, as that of any engine does.
-//! Tests give a clock of their own.
+//! server's clock steps, also because another server took over, service time follows slowly, as that of any engine
+//! does. Tests give a clock of their own.
 //!
 //! No stored version is greater than the *floor*, a row in the store, which is raised by a second at a time, with the
 //! changes whose versions pass it. Whoever opens the store starts after it, unless the clock shows that all those
@@ -38,11 +38,11 @@ pub(crate) struct EngineClock {
     service: ServiceClock,
     /// None where a clock was given.
     server: Option<Arc<ServerClock>>,
-    versions: Mutex<FlooredVersions>,
+    versions: Mutex<ProcessVersions>,
 }
 
 /// The versions of all changes of a process, and the floor that is stored.
-pub(crate) struct FlooredVersions {
+pub(crate) struct ProcessVersions {
     pub(crate) versions: Versions,
     floor: Ticks,
 }
@@ -74,7 +74,7 @@ impl EngineClock {
                 (ServiceClock::after(first, None, clock), Some(server), first)
             }
         };
-        let versions = FlooredVersions { versions: Versions::after(first), floor };
+        let versions = ProcessVersions { versions: Versions::after(first), floor };
         Self { service, server, versions: Mutex::new(versions) }
     }
 
@@ -97,7 +97,7 @@ impl EngineClock {
     }
 
     /// The versions of this process.
-    pub(crate) fn versions(&self) -> MutexGuard<'_, FlooredVersions> {
+    pub(crate) fn versions(&self) -> MutexGuard<'_, ProcessVersions> {
         self.versions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -118,7 +118,7 @@ impl EngineClock {
     }
 }
 
-impl FlooredVersions {
+impl ProcessVersions {
     /// Goes on after a version that is stored.
     pub(crate) fn raise(&mut self, stored: Ticks) {
         if stored > self.versions.newest() {

@@ -10,7 +10,7 @@ use trestle_kv::{
 };
 use trestle_model::time::Ticks;
 
-use crate::{clock::FlooredVersions, place, scheduler::PendingChange};
+use crate::{clock::ProcessVersions, place, scheduler::WaitingChange};
 
 /// A group ends with the change that takes what it writes to so many bytes.
 const GROUP_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -19,7 +19,7 @@ const GROUP_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub(crate) type RowsByKeyspace = Vec<Vec<Bytes>>;
 
 /// The rows that the changes of a group read.
-pub(crate) fn rows_read(changes: &[PendingChange], keyspaces: &Keyspaces) -> RowsByKeyspace {
+pub(crate) fn rows_read(changes: &[WaitingChange], keyspaces: &Keyspaces) -> RowsByKeyspace {
     let mut rows = vec![HashSet::default(); keyspaces.list().len()];
     for key in changes.iter().flat_map(|pending| pending.change.spec.reads.keys()) {
         if let Some(rows) = keyspaces.index_of(key).and_then(|index| rows.get_mut(index)) {
@@ -49,15 +49,15 @@ pub(crate) struct DecidedOne {
 
 /// Decides changes on the stored rows, until enough is to be written.
 pub(crate) fn decide_group(
-    changes: &mut [PendingChange],
+    changes: &mut [WaitingChange],
     stored: &HashMap<Bytes, Bytes>,
     rules: &ChangeRules<'_>,
-    held: &mut FlooredVersions,
+    held: &mut ProcessVersions,
     now: Ticks,
 ) -> DecidedGroup {
     let mut group = DecidedGroup::default();
     let mut bytes = 0_usize;
-    for PendingChange { change, .. } in changes {
+    for WaitingChange { change, .. } in changes {
         let current = |key: &Bytes| match group.writes.get(key) {
             Some((value, _)) => value.clone(),
             None => stored.get(&place::place(key).row).cloned(),

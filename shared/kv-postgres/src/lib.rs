@@ -1,10 +1,10 @@
 //! The engine of several machines, over PostgreSQL: processes share a store by its address.
 //!
-//! A change goes to a queue, and one of several workers commits it, with others that wait, over a connection of its own:
-//! one flight of requests locks the domains of the group and reads, one writes and commits. Locks are those that
+//! A change goes to a queue, and one of several workers commits it, with others that wait, over a connection of its
+//! own: one flight of requests locks the domains of the group and reads, one writes and commits. Locks are those that
 //! PostgreSQL has for applications, by numbers: they are taken in one order, before anything is read, so groups of
-//! several processes neither deadlock nor fail and repeat. `scheduler` says what is committed together, `group` runs the
-//! decisions, `transaction` has the two flights, `worker` what follows from each failure.
+//! several processes neither deadlock nor fail and repeat. `scheduler` says what is committed together, `group` runs
+//! the decisions, `transaction` has the two flights, `worker` what follows from each failure.
 //!
 //! A keyspace is a relation. A row of an index is shorter than a key may be: `place` has the rows of long keys, `scan`
 //! reads through them. `clock` makes times and versions, `schema` the relations.
@@ -47,8 +47,8 @@ use crate::{
     failure::Failure,
     ownership::Ownership,
     readers::Readers,
-    scheduler::{PendingChange, Scheduler},
-    session::{Connection, Session},
+    scheduler::{ChangeScheduler, WaitingChange},
+    session::{DatabaseConnection, PreparedSession},
     shared::Shared,
     statements::Sql,
     worker::Worker,
@@ -83,7 +83,7 @@ impl PostgresOptions {
 
 /// Why a store cannot be opened.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum OpenError {
+pub enum PostgresError {
     /// The address is not one.
     #[error("the address of the database {rule}")]
     Address {
@@ -128,7 +128,7 @@ pub enum OpenError {
     },
 }
 
-impl From<Failure> for OpenError {
+impl From<Failure> for PostgresError {
     fn from(failure: Failure) -> Self {
         Self::Unavailable { reason: failure.reason() }
     }
@@ -146,13 +146,13 @@ impl PostgresEngine {
     /// connections are to live on.
     ///
     /// # Errors
-    /// Every kind of [`OpenError`].
-    pub async fn open(options: PostgresOptions) -> Result<Self, OpenError> {
+    /// Every kind of [`PostgresError`].
+    pub async fn open(options: PostgresOptions) -> Result<Self, PostgresError> {
         let PostgresOptions { address, keyspaces, clock, is_alone, on_point } = options;
         let keyspaces =
-            Keyspaces::new(keyspaces).map_err(|reason| OpenError::Keyspaces { reason })?;
+            Keyspaces::new(keyspaces).map_err(|reason| PostgresError::Keyspaces { reason })?;
         let statements: Vec<Sql> = keyspaces.list().iter().map(Sql::of).collect();
-        let connection = Connection::open(&address).await?;
+        let connection = DatabaseConnection::open(&address).await?;
         let server = schema::prepare(&connection, &statements).await?;
         drop(connection);
         let ownership = match is_alone {
@@ -160,8 +160,8 @@ impl PostgresEngine {
             false => None,
         };
         // Once nobody else changes it.
-        let store = schema::read(&Connection::open(&address).await?).await?;
-        let session = Session::connect(&address, &statements).await?;
+        let store = schema::read(&DatabaseConnection::open(&address).await?).await?;
+        let session = PreparedSession::connect(&address, &statements).await?;
         let now = transaction::instant(&session).await?.now;
         let shared = Arc::new(Shared {
             address,
@@ -169,7 +169,7 @@ impl PostgresEngine {
             statements,
             limits: Limits::default(),
             clock: EngineClock::open(&store, now, clock),
-            scheduler: Scheduler::default(),
+            scheduler: ChangeScheduler::default(),
             on_point,
             down: shared::DownSince::default(),
             ownership,
@@ -183,9 +183,9 @@ impl PostgresEngine {
     /// What a server says of itself. Nothing is changed.
     ///
     /// # Errors
-    /// [`OpenError::Server`], [`OpenError::Unavailable`].
-    pub async fn probe(address: &PostgresAddress) -> Result<ServerStatus, OpenError> {
-        let connection = Connection::open(address).await?;
+    /// [`PostgresError::Server`], [`PostgresError::Unavailable`].
+    pub async fn probe(address: &PostgresAddress) -> Result<ServerStatus, PostgresError> {
+        let connection = DatabaseConnection::open(address).await?;
         schema::check_server(&connection.client).await
     }
 
@@ -232,7 +232,7 @@ impl Engine for PostgresEngine {
             return Err(CommitError::Stopped { reason });
         }
         change.spec.check(&self.shared.keyspaces, &self.shared.limits)?;
-        let (pending, answered) = PendingChange::new(change);
+        let (pending, answered) = WaitingChange::new(change);
         self.shared.scheduler.push(pending)?;
         let lost = |_| CommitError::Unknown { reason: "the change was not answered".into() };
         answered.await.map_err(lost)?

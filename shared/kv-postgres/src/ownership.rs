@@ -1,8 +1,8 @@
 //! One process at a time on a store, where its services need that: others wait, and one takes over when it is gone.
 //!
 //! *Who is alive* is a lock of a session, on a connection of its own: it ends with the process, with its machine, and
-//! where the process stands still for longer than [`SILENT_MAX`]. *Who may write* is a number in the store: whoever gets
-//! the lock writes a new one, once every transaction of the process before has ended, and each transaction compares it.
+//! where the process stands still for longer than [`SILENT_MAX`]. *Who may write* is a number in the store: whoever
+//! gets the lock writes a new one, once every transaction of the process before has ended, and each one compares it.
 //! So a process that lost the lock without knowing, because it was paused or cut off, commits nothing after that,
 //! whatever the clocks show.
 
@@ -17,7 +17,7 @@ use std::{
 use tokio::time::sleep;
 use trestle_kv::Lock;
 
-use crate::{address::PostgresAddress, failure::Failure, session::Connection};
+use crate::{address::PostgresAddress, failure::Failure, session::DatabaseConnection};
 
 /// How often the lock is tried by a process that waits, and confirmed by the one that has it.
 const EVERY: Duration = Duration::from_secs(1);
@@ -53,7 +53,7 @@ impl Ownership {
     pub(crate) async fn take(
         address: &PostgresAddress,
         waiting: impl FnOnce(),
-    ) -> Result<(Arc<Self>, Connection), Failure> {
+    ) -> Result<(Arc<Self>, DatabaseConnection), Failure> {
         let mut waiting = Some(waiting);
         let connection = loop {
             match locked(address, &mut waiting).await {
@@ -77,7 +77,11 @@ impl Ownership {
     }
 
     /// Keeps the lock until this process loses the store, or the engine is closed.
-    pub(crate) async fn keep(self: Arc<Self>, address: PostgresAddress, connection: Connection) {
+    pub(crate) async fn keep(
+        self: Arc<Self>,
+        address: PostgresAddress,
+        connection: DatabaseConnection,
+    ) {
         let mut connection = Some(connection);
         while self.lost().is_none() && !self.is_closed.load(Relaxed) {
             sleep(EVERY).await;
@@ -93,7 +97,7 @@ impl Ownership {
     }
 
     /// Locks again after the connection was lost. The database may be away for a while.
-    async fn again(&self, address: &PostgresAddress) -> Option<Connection> {
+    async fn again(&self, address: &PostgresAddress) -> Option<DatabaseConnection> {
         let locked = async {
             let connection = alive(address).await?;
             let is_locked = is_locked(&connection).await?;
@@ -140,7 +144,7 @@ impl Ownership {
 async fn locked(
     address: &PostgresAddress,
     waiting: &mut Option<impl FnOnce()>,
-) -> Result<Connection, Failure> {
+) -> Result<DatabaseConnection, Failure> {
     let connection = alive(address).await?;
     while !is_locked(&connection).await? {
         if let Some(waiting) = waiting.take() {
@@ -152,12 +156,12 @@ async fn locked(
 }
 
 /// A connection that lives as long as the process does.
-async fn alive(address: &PostgresAddress) -> Result<Connection, Failure> {
-    let connection = Connection::open(address).await?;
+async fn alive(address: &PostgresAddress) -> Result<DatabaseConnection, Failure> {
+    let connection = DatabaseConnection::open(address).await?;
     connection.client.batch_execute(SILENT_MAX).await?;
     Ok(connection)
 }
 
-async fn is_locked(connection: &Connection) -> Result<bool, Failure> {
+async fn is_locked(connection: &DatabaseConnection) -> Result<bool, Failure> {
     Ok(connection.client.query_one(TRY, &[]).await?.try_get(0)?)
 }

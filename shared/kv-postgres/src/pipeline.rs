@@ -7,10 +7,10 @@ use futures::future::BoxFuture;
 use crate::failure::Failure;
 
 /// A request that is sent when it is polled first.
-pub(crate) type Sent<'a> = BoxFuture<'a, Result<(), Failure>>;
+pub(crate) type PipelinedRequest<'a> = BoxFuture<'a, Result<(), Failure>>;
 
 /// Sends requests in their order; their results, in that order.
-pub(crate) async fn pipelined(mut requests: Vec<Sent<'_>>) -> Vec<Result<(), Failure>> {
+pub(crate) async fn pipelined(mut requests: Vec<PipelinedRequest<'_>>) -> Vec<Result<(), Failure>> {
     let mut results: Vec<Option<Result<(), Failure>>> = requests.iter().map(|_| None).collect();
     poll_fn(|cx| {
         let mut is_done = true;

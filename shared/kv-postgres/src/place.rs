@@ -18,7 +18,7 @@ pub(crate) const LAYER_BYTES: usize = 33;
 
 /// Where a key is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct RowPlace {
     /// The rows that scans need on their way to it, from the top.
     pub(crate) pointers: Vec<Bytes>,
     /// Its row.
@@ -26,8 +26,8 @@ pub(crate) struct Place {
 }
 
 /// The place of a key.
-pub(crate) fn place(key: &Bytes) -> Place {
-    let mut place = Place { pointers: Vec::new(), row: key.clone() };
+pub(crate) fn place(key: &Bytes) -> RowPlace {
+    let mut place = RowPlace { pointers: Vec::new(), row: key.clone() };
     while let Some((start, rest)) = place.row.split_at_checked(ROW_BYTES_MAX)
         && !rest.is_empty()
     {

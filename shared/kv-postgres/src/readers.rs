@@ -14,7 +14,9 @@ use tokio::{
 use tokio_postgres::error::SqlState;
 use trestle_kv::{EngineError, Scan, ScanLimit, Snapshot, Span, keyspace::unknown_keyspace};
 
-use crate::{failure::Failure, place::row_of, scan::scan, session::Session, shared::Shared};
+use crate::{
+    failure::Failure, place::row_of, scan::scan, session::PreparedSession, shared::Shared,
+};
 
 /// Connections of reads of one request, which are sent without waiting for those before.
 const SHARED_SESSIONS: usize = 4;
@@ -27,9 +29,9 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1";
 /// See the module.
 pub(crate) struct Readers {
     shared: Arc<Shared>,
-    sessions: [AsyncMutex<Option<Arc<Session>>>; SHARED_SESSIONS],
+    sessions: [AsyncMutex<Option<Arc<PreparedSession>>>; SHARED_SESSIONS],
     next: AtomicUsize,
-    idle: Arc<Mutex<Vec<Session>>>,
+    idle: Arc<Mutex<Vec<PreparedSession>>>,
     permits: Arc<Semaphore>,
 }
 
@@ -102,7 +104,7 @@ impl Readers {
     }
 
     /// A connection, and whether it was made just now.
-    async fn session(&self) -> Result<(Arc<Session>, bool), EngineError> {
+    async fn session(&self) -> Result<(Arc<PreparedSession>, bool), EngineError> {
         let index = self.next.fetch_add(1, Relaxed) % SHARED_SESSIONS;
         let slot = self.sessions.get(index).or(self.sessions.first());
         let Some(slot) = slot else {
@@ -119,7 +121,7 @@ impl Readers {
 }
 
 async fn value_of(
-    session: &Session,
+    session: &PreparedSession,
     keyspace: usize,
     row: &[u8],
 ) -> Result<Option<Bytes>, Failure> {
@@ -131,7 +133,7 @@ async fn value_of(
 
 /// Where the connection of a snapshot goes when it is dropped.
 struct Returns {
-    idle: Arc<Mutex<Vec<Session>>>,
+    idle: Arc<Mutex<Vec<PreparedSession>>>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -139,12 +141,12 @@ struct Returns {
 pub(crate) struct PostgresSnapshot {
     shared: Arc<Shared>,
     /// None only once it is dropped.
-    held: Option<(Session, Returns)>,
+    held: Option<(PreparedSession, Returns)>,
     runtime: Handle,
 }
 
 impl PostgresSnapshot {
-    fn session(&self) -> Result<&Session, EngineError> {
+    fn session(&self) -> Result<&PreparedSession, EngineError> {
         let session = self.held.as_ref().map(|(session, _)| session);
         session.ok_or_else(|| EngineError::SnapshotEnded { reason: "it is dropped".into() })
     }

@@ -8,7 +8,7 @@ use trestle_kv::{Direction, Entry, Scan, ScanLimit, Span, after_key, after_prefi
 use crate::{
     failure::Failure,
     place::{LAYER_BYTES, ROW_BYTES_MAX, layer, pointer, start_of_layer},
-    session::Session,
+    session::PreparedSession,
 };
 
 /// Most rows that are requested at a time.
@@ -17,7 +17,7 @@ const BATCH_ROWS: usize = 1_000;
 /// Reads the entries of a range. All of its requests must be of one snapshot; `once` is for none: then nothing is
 /// returned where one request is not enough.
 pub(crate) async fn scan(
-    session: &Session,
+    session: &PreparedSession,
     keyspace: usize,
     span: &Span,
     limit: ScanLimit,
@@ -25,7 +25,7 @@ pub(crate) async fn scan(
 ) -> Result<Option<Scan>, Failure> {
     let mut reader =
         ScanReader { limit, bytes: 0, scan: Scan { entries: Vec::new(), more: false } };
-    let mut levels = vec![Level::top(span)];
+    let mut levels = vec![ScanLevel::top(span)];
     let mut requests = 0;
     while let Some(level) = levels.last_mut() {
         let Some((row, value)) = level.rows.pop_front() else {
@@ -81,7 +81,7 @@ impl ScanReader {
 }
 
 /// The rows of one layer that a scan reads.
-struct Level {
+struct ScanLevel {
     /// Its range, in keys of the layer.
     span: Span,
     /// What its rows are a part of: the start of each key, in place of the first bytes of its row.
@@ -95,7 +95,7 @@ struct Level {
     is_exhausted: bool,
 }
 
-impl Level {
+impl ScanLevel {
     fn top(span: &Span) -> Self {
         Self::of(span.clone(), Bytes::new(), 0)
     }
@@ -127,7 +127,7 @@ impl Level {
 
     async fn fetch(
         &mut self,
-        session: &Session,
+        session: &PreparedSession,
         keyspace: usize,
         reader: &ScanReader,
     ) -> Result<(), Failure> {

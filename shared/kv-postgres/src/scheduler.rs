@@ -24,14 +24,14 @@ const PARKED_MAX: usize = 1_024;
 const TURN_CHANGES: u32 = 16;
 
 /// A change on its way, with its domains by number.
-pub(crate) struct PendingChange {
+pub(crate) struct WaitingChange {
     pub(crate) change: Change,
     /// Sorted, each once.
     pub(crate) domains: Vec<(i64, Lock)>,
     pub(crate) answer: oneshot::Sender<Result<Version, CommitError>>,
 }
 
-impl PendingChange {
+impl WaitingChange {
     /// A change that was checked, and where its answer arrives.
     pub(crate) fn new(change: Change) -> (Self, oneshot::Receiver<Result<Version, CommitError>>) {
         let (answer, answered) = oneshot::channel();
@@ -65,16 +65,16 @@ fn number(domain: DomainRef<'_>) -> i64 {
 
 /// The changes that wait. Shared by the workers of an engine.
 #[derive(Default)]
-pub(crate) struct Scheduler {
+pub(crate) struct ChangeScheduler {
     state: Mutex<Waiting>,
     changed: Notify,
 }
 
 struct Waiting {
-    turns: TurnQueue<PendingChange>,
+    turns: TurnQueue<WaitingChange>,
     /// Those that were looked at and wait for a domain, in their order.
-    parked: VecDeque<PendingChange>,
-    held: Held,
+    parked: VecDeque<WaitingChange>,
+    held: HeldDomains,
     count: usize,
     is_closed: bool,
 }
@@ -82,13 +82,13 @@ struct Waiting {
 impl Default for Waiting {
     fn default() -> Self {
         let (turns, parked) = (TurnQueue::new(TURN_CHANGES), VecDeque::new());
-        Self { turns, parked, held: Held::default(), count: 0, is_closed: false }
+        Self { turns, parked, held: HeldDomains::default(), count: 0, is_closed: false }
     }
 }
 
 /// Domains that are in use, by number.
 #[derive(Default)]
-struct Held(HashMap<i64, DomainUse>);
+struct HeldDomains(HashMap<i64, DomainUse>);
 
 #[derive(Default)]
 struct DomainUse {
@@ -96,9 +96,9 @@ struct DomainUse {
     exclusive: usize,
 }
 
-impl Scheduler {
+impl ChangeScheduler {
     /// Adds a change of the owner of this task.
-    pub(crate) fn push(&self, change: PendingChange) -> Result<(), CommitError> {
+    pub(crate) fn push(&self, change: WaitingChange) -> Result<(), CommitError> {
         let mut waiting = self.lock();
         if waiting.is_closed {
             return Err(CommitError::Stopped { reason: "the engine is closed".into() });
@@ -113,9 +113,9 @@ impl Scheduler {
         Ok(())
     }
 
-    /// The next group, whose domains are held until [`Scheduler::release`]; none once the engine is closed and nothing
+    /// The next group, whose domains are held until [`ChangeScheduler::release`]; none once the engine is closed and nothing
     /// waits.
-    pub(crate) async fn next(&self) -> Option<Vec<PendingChange>> {
+    pub(crate) async fn next(&self) -> Option<Vec<WaitingChange>> {
         loop {
             let changed = self.changed.notified();
             {
@@ -140,7 +140,7 @@ impl Scheduler {
     }
 
     /// Puts changes of a group back: the first to be taken again. Their domains are held until they are released.
-    pub(crate) fn put_back(&self, changes: Vec<PendingChange>) {
+    pub(crate) fn put_back(&self, changes: Vec<WaitingChange>) {
         let mut waiting = self.lock();
         waiting.count += changes.len();
         for change in changes.into_iter().rev() {
@@ -170,10 +170,10 @@ impl Scheduler {
 }
 
 impl Waiting {
-    fn take(&mut self) -> Vec<PendingChange> {
+    fn take(&mut self) -> Vec<WaitingChange> {
         let mut group = Vec::new();
         // What is parked before a change is ahead of it in its domains.
-        let mut ahead = Held::default();
+        let mut ahead = HeldDomains::default();
         let parked = std::mem::take(&mut self.parked);
         for change in parked {
             self.sort(change, &mut group, &mut ahead);
@@ -193,7 +193,12 @@ impl Waiting {
     }
 
     /// Adds a change to the group, or parks it.
-    fn sort(&mut self, change: PendingChange, group: &mut Vec<PendingChange>, ahead: &mut Held) {
+    fn sort(
+        &mut self,
+        change: WaitingChange,
+        group: &mut Vec<WaitingChange>,
+        ahead: &mut HeldDomains,
+    ) {
         let is_free = |(number, lock): &(i64, Lock)| {
             self.held.admits(*number, *lock) && ahead.admits(*number, *lock)
         };
@@ -208,7 +213,7 @@ impl Waiting {
     }
 }
 
-impl Held {
+impl HeldDomains {
     fn admits(&self, number: i64, lock: Lock) -> bool {
         self.0.get(&number).is_none_or(|held| match lock {
             Lock::Shared => held.exclusive == 0,

@@ -3,13 +3,13 @@
 use tokio_postgres::Client;
 use trestle_model::time::Ticks;
 
-use crate::{OpenError, failure::Failure, session::Connection, statements::Sql};
+use crate::{PostgresError, failure::Failure, session::DatabaseConnection, statements::Sql};
 use trestle_kv::service_clock::ClockCheckpoint;
 
 /// The format of the relations. A newer one is refused.
 const FORMAT: i32 = 1;
 
-/// Held while relations are created, by whoever opens the database.
+/// HeldDomains while relations are created, by whoever opens the database.
 const LOCK_SCHEMA: &str = "SELECT pg_advisory_xact_lock(hashtextextended('trestle schema', 0))";
 
 /// The row about the store.
@@ -63,9 +63,9 @@ impl ServerStatus {
 
 /// Checks the server, and creates what is missing.
 pub(crate) async fn prepare(
-    connection: &Connection,
+    connection: &DatabaseConnection,
     statements: &[Sql],
-) -> Result<ServerStatus, OpenError> {
+) -> Result<ServerStatus, PostgresError> {
     let client = &connection.client;
     let server = check_server(client).await?;
     client.batch_execute("BEGIN").await.map_err(Failure::from)?;
@@ -76,7 +76,7 @@ pub(crate) async fn prepare(
 }
 
 /// Checks what a server says of itself.
-pub(crate) async fn check_server(client: &Client) -> Result<ServerStatus, OpenError> {
+pub(crate) async fn check_server(client: &Client) -> Result<ServerStatus, PostgresError> {
     let sql = "SELECT version(), current_setting('server_version_num')::integer, \
                current_setting('fsync') = 'on', current_setting('synchronous_commit'), \
                current_setting('synchronous_standby_names'), \
@@ -84,7 +84,7 @@ pub(crate) async fn check_server(client: &Client) -> Result<ServerStatus, OpenEr
     let row = client.query_one(sql, &[]).await.map_err(Failure::from)?;
     let (version, number): (String, i32) = (row.get(0), row.get(1));
     let refused =
-        |rule: &str| Err(OpenError::Server { rule: rule.to_owned(), version: version.clone() });
+        |rule: &str| Err(PostgresError::Server { rule: rule.to_owned(), version: version.clone() });
     if !version.starts_with("PostgreSQL") || OTHERS.iter().any(|other| version.contains(other)) {
         return refused("must be PostgreSQL: the locks of other servers are not the same");
     }
@@ -102,7 +102,7 @@ pub(crate) async fn check_server(client: &Client) -> Result<ServerStatus, OpenEr
     })
 }
 
-async fn create(client: &Client, statements: &[Sql]) -> Result<(), OpenError> {
+async fn create(client: &Client, statements: &[Sql]) -> Result<(), PostgresError> {
     let sql = "SELECT c.relname::text FROM pg_class c \
                JOIN pg_namespace n ON n.oid = c.relnamespace \
                WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') \
@@ -112,7 +112,7 @@ async fn create(client: &Client, statements: &[Sql]) -> Result<(), OpenError> {
     let found: Vec<String> = found.iter().map(|row| row.get(0)).collect();
     if !found.iter().any(|name| name == "trestle_store") {
         if let Some(relation) = found.first() {
-            return Err(OpenError::Shared { relation: relation.clone() });
+            return Err(PostgresError::Shared { relation: relation.clone() });
         }
         client.batch_execute(CREATE).await.map_err(Failure::from)?;
         let sql = "INSERT INTO trestle_store (format, floor) VALUES ($1, 0)";
@@ -127,13 +127,13 @@ async fn create(client: &Client, statements: &[Sql]) -> Result<(), OpenError> {
 }
 
 /// Reads what is known of the store.
-pub(crate) async fn read(connection: &Connection) -> Result<StoreRow, OpenError> {
+pub(crate) async fn read(connection: &DatabaseConnection) -> Result<StoreRow, PostgresError> {
     let sql =
         "SELECT format, floor, clock_time, clock_elapsed, clock_boot::text FROM trestle_store";
     let row = connection.client.query_one(sql, &[]).await.map_err(Failure::from)?;
     let format: i32 = row.get(0);
     if format != FORMAT {
-        return Err(OpenError::Format { found: format, known: FORMAT });
+        return Err(PostgresError::Format { found: format, known: FORMAT });
     }
     let (time, elapsed): (Option<i64>, Option<i64>) = (row.get(2), row.get(3));
     let boot: Option<String> = row.get(4);

@@ -36,15 +36,15 @@ SET enable_bitmapscan = off";
 const WAIT_FOR_STANDBY: &str = "SyncRepWaitForLSN";
 
 /// A connection. It ends when this is dropped.
-pub(crate) struct Connection {
+pub(crate) struct DatabaseConnection {
     pub(crate) client: Client,
     /// Whether a commit returned although no standby has it: an operator, or a shutdown, ended the wait.
     is_wait_cancelled: Arc<AtomicBool>,
 }
 
 /// A connection with its prepared statements.
-pub(crate) struct Session {
-    connection: Connection,
+pub(crate) struct PreparedSession {
+    connection: DatabaseConnection,
     pub(crate) lock: Statement,
     pub(crate) clock: Statement,
     pub(crate) raise: Statement,
@@ -63,7 +63,7 @@ pub(crate) struct SessionStatements {
     pub(crate) delete: Statement,
 }
 
-impl Connection {
+impl DatabaseConnection {
     /// Connects.
     pub(crate) async fn open(address: &PostgresAddress) -> Result<Self, Failure> {
         let (client, mut connection) = address.config.connect(address.tls.clone()).await?;
@@ -89,10 +89,10 @@ impl Connection {
     }
 }
 
-impl Session {
+impl PreparedSession {
     /// Connects, and prepares the statements of these keyspaces.
     pub(crate) async fn connect(address: &PostgresAddress, sql: &[Sql]) -> Result<Self, Failure> {
-        let connection = Connection::open(address).await?;
+        let connection = DatabaseConnection::open(address).await?;
         let client = &connection.client;
         let keyspaces = sql.iter().map(|sql| SessionStatements::prepare(client, sql));
         let (lock, clock, raise, keyspaces) = tokio::try_join!(

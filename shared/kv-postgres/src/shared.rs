@@ -10,7 +10,7 @@ use trestle_kv::{CommitPoint, Keyspaces, Limits, PointHook};
 
 use crate::{
     address::PostgresAddress, clock::EngineClock, failure::Failure, ownership::Ownership,
-    scheduler::Scheduler, session::Session, statements::Sql,
+    scheduler::ChangeScheduler, session::PreparedSession, statements::Sql,
 };
 
 /// Changes wait for a database that is away, for example while another server takes over. After that they are rejected
@@ -24,7 +24,7 @@ pub(crate) struct Shared {
     pub(crate) statements: Vec<Sql>,
     pub(crate) limits: Limits,
     pub(crate) clock: EngineClock,
-    pub(crate) scheduler: Scheduler,
+    pub(crate) scheduler: ChangeScheduler,
     pub(crate) on_point: Option<PointHook>,
     pub(crate) down: DownSince,
     /// Where one process at a time works on the store.
@@ -37,8 +37,8 @@ pub(crate) struct DownSince(Mutex<Option<(Instant, Arc<str>)>>);
 
 impl Shared {
     /// A new connection with its statements.
-    pub(crate) async fn connect(&self) -> Result<Session, Failure> {
-        let connected = Session::connect(&self.address, &self.statements).await;
+    pub(crate) async fn connect(&self) -> Result<PreparedSession, Failure> {
+        let connected = PreparedSession::connect(&self.address, &self.statements).await;
         self.down.note(connected.as_ref().err());
         connected
     }

@@ -11,10 +11,10 @@ use crate::{
     clock::NewFloor,
     failure::Failure,
     group::{GroupWrites, RowsByKeyspace},
-    pipeline::{Sent, pipelined},
+    pipeline::{PipelinedRequest, pipelined},
     place,
     schema::{stored, ticks},
-    session::Session,
+    session::PreparedSession,
 };
 
 /// Values of a statement that sets rows, in bytes: more are sent in several.
@@ -44,7 +44,7 @@ pub(crate) struct ServerInstant {
 
 /// Begins a transaction that holds these domains, and reads rows. Of `rewritten` only the versions are needed.
 pub(crate) async fn begin(
-    session: &Session,
+    session: &PreparedSession,
     domains: &[(i64, Lock)],
     rows: &RowsByKeyspace,
     rewritten: &RowsByKeyspace,
@@ -68,7 +68,7 @@ pub(crate) async fn begin(
 }
 
 /// Asks the server.
-pub(crate) async fn instant(session: &Session) -> Result<ServerInstant, Failure> {
+pub(crate) async fn instant(session: &PreparedSession) -> Result<ServerInstant, Failure> {
     let row = session.client().query_one(&session.clock, &[]).await?;
     let micros: i64 = row.try_get(0)?;
     let since = micros.saturating_add(UNIX_MICROS).saturating_mul(PER_MICRO);
@@ -78,7 +78,7 @@ pub(crate) async fn instant(session: &Session) -> Result<ServerInstant, Failure>
 }
 
 async fn read_all(
-    session: &Session,
+    session: &PreparedSession,
     rows: &RowsByKeyspace,
     rewritten: &RowsByKeyspace,
 ) -> Result<(HashMap<Bytes, Bytes>, Ticks), Failure> {
@@ -133,14 +133,14 @@ impl Ended {
 
 /// Writes, and commits.
 pub(crate) async fn commit(
-    session: &Session,
+    session: &PreparedSession,
     keyspaces: &Keyspaces,
     writes: &GroupWrites,
     floor: Option<NewFloor>,
 ) -> Ended {
     let _ = session.take_cancelled_wait();
     let rows = RowChanges::of(writes, keyspaces);
-    let mut requests: Vec<Sent<'_>> = Vec::new();
+    let mut requests: Vec<PipelinedRequest<'_>> = Vec::new();
     for (keyspace, rows) in rows.iter().enumerate() {
         if let Err(failure) = rows.send(session, keyspace, &mut requests) {
             return Ended::RolledBack(failure);
@@ -172,11 +172,11 @@ pub(crate) async fn commit(
 }
 
 /// Ends a transaction that wrote nothing, or failed.
-pub(crate) async fn roll_back(session: &Session) -> Result<(), Failure> {
+pub(crate) async fn roll_back(session: &PreparedSession) -> Result<(), Failure> {
     Ok(session.client().batch_execute("ROLLBACK").await?)
 }
 
-async fn raise(session: &Session, new: NewFloor) -> Result<(), Failure> {
+async fn raise(session: &PreparedSession, new: NewFloor) -> Result<(), Failure> {
     let (time, elapsed, boot) = match new.checkpoint {
         Some(it) => (
             Some(stored(it.time)),
@@ -227,9 +227,9 @@ impl RowChanges {
 
     fn send<'a>(
         &'a self,
-        session: &'a Session,
+        session: &'a PreparedSession,
         keyspace: usize,
-        requests: &mut Vec<Sent<'a>>,
+        requests: &mut Vec<PipelinedRequest<'a>>,
     ) -> Result<(), Failure> {
         let statements = session.of(keyspace)?;
         let client = session.client();

@@ -9,8 +9,8 @@ use crate::{
     failure::Failure,
     group::{DecidedGroup, RowsByKeyspace, decide_group, rows_read, rows_written},
     ownership::SHARED_FENCE,
-    scheduler::{PendingChange, strongest},
-    session::Session,
+    scheduler::{WaitingChange, strongest},
+    session::PreparedSession,
     shared::Shared,
     transaction::{Ended, begin, commit, roll_back},
 };
@@ -24,17 +24,17 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 /// A worker. It ends when the engine is closed and nothing waits.
 pub(crate) struct Worker {
     shared: Arc<Shared>,
-    session: Option<Session>,
+    session: Option<PreparedSession>,
 }
 
 /// How a try of a group ended.
 enum Tried {
     /// Every decided change is answered; these follow in another group.
-    Answered(Vec<PendingChange>),
+    Answered(Vec<WaitingChange>),
     /// Nothing is stored; it is to be tried again, with the versions of these rows.
-    Again(Vec<PendingChange>, Failure, RowsByKeyspace),
+    Again(Vec<WaitingChange>, Failure, RowsByKeyspace),
     /// Nothing is stored, and trying again is of no use.
-    Failed(Vec<PendingChange>, Failure),
+    Failed(Vec<WaitingChange>, Failure),
 }
 
 impl Worker {
@@ -53,7 +53,7 @@ impl Worker {
     }
 
     /// Commits the first changes of a group, and answers them. Returns the others.
-    async fn commit_group(&mut self, mut group: Vec<PendingChange>) -> Vec<PendingChange> {
+    async fn commit_group(&mut self, mut group: Vec<WaitingChange>) -> Vec<WaitingChange> {
         let until = Instant::now() + TRIED_FOR;
         let (mut pause, mut rewritten) = (PAUSE, Vec::new());
         loop {
@@ -81,7 +81,7 @@ impl Worker {
 
     async fn try_group(
         &mut self,
-        mut group: Vec<PendingChange>,
+        mut group: Vec<WaitingChange>,
         rewritten: &RowsByKeyspace,
     ) -> Tried {
         let session = match self.take_session().await {
@@ -131,10 +131,10 @@ impl Worker {
 
     async fn write(
         &mut self,
-        session: Session,
-        mut group: Vec<PendingChange>,
+        session: PreparedSession,
+        mut group: Vec<WaitingChange>,
         decided: DecidedGroup,
-        rest: Vec<PendingChange>,
+        rest: Vec<WaitingChange>,
     ) -> Tried {
         let shared = Arc::clone(&self.shared);
         if let Err(reason) = shared.at(CommitPoint::BeforeJournal) {
@@ -176,15 +176,15 @@ impl Worker {
     }
 
     /// The connection of the worker, or a new one.
-    async fn take_session(&mut self) -> Result<Session, Failure> {
-        if let Some(session) = self.session.take().filter(Session::is_open) {
+    async fn take_session(&mut self) -> Result<PreparedSession, Failure> {
+        if let Some(session) = self.session.take().filter(PreparedSession::is_open) {
             return Ok(session);
         }
         self.shared.connect().await
     }
 
     /// Ends the transaction of a connection, and keeps it if that succeeds.
-    async fn end(&mut self, session: Session) {
+    async fn end(&mut self, session: PreparedSession) {
         if session.is_open() && roll_back(&session).await.is_ok() {
             self.session = Some(session);
         }
@@ -192,7 +192,7 @@ impl Worker {
 }
 
 /// What follows from a failure before anything was committed.
-fn after_failure(group: Vec<PendingChange>, failure: Failure, rows: RowsByKeyspace) -> Tried {
+fn after_failure(group: Vec<WaitingChange>, failure: Failure, rows: RowsByKeyspace) -> Tried {
     match &failure {
         Failure::Rejected { .. }
             if failure.is_read_only() || failure.is_conflict() || failure.is_version_behind() =>
@@ -204,13 +204,13 @@ fn after_failure(group: Vec<PendingChange>, failure: Failure, rows: RowsByKeyspa
     }
 }
 
-fn answer_all(group: Vec<PendingChange>, failure: &Failure) {
+fn answer_all(group: Vec<WaitingChange>, failure: &Failure) {
     for pending in group {
         pending.answer(Err(CommitError::Unavailable { reason: failure.reason() }));
     }
 }
 
-fn answer_decided(group: Vec<PendingChange>, decided: DecidedGroup, ended: &Ended) {
+fn answer_decided(group: Vec<WaitingChange>, decided: DecidedGroup, ended: &Ended) {
     for (pending, outcome) in group.into_iter().zip(decided.outcomes) {
         pending.answer(outcome.and_then(|one| of_change(one.version, one.has_written, ended)));
     }

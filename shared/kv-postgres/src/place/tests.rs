@@ -26,7 +26,7 @@ fn a_short_key_is_its_row_and_a_long_one_is_below_pointers() {
 
     assert_eq!(
         of(ROW_BYTES_MAX),
-        Place { pointers: Vec::new(), row: vec![7; ROW_BYTES_MAX].into() }
+        RowPlace { pointers: Vec::new(), row: vec![7; ROW_BYTES_MAX].into() }
     );
     let longer = of(ROW_BYTES_MAX + 1);
     assert_eq!(longer.pointers.len(), 1);
@@ -47,7 +47,7 @@ proptest! {
     fn rows_compare_like_keys(a in keys(), b in keys()) {
         let (a, b) = (Bytes::from(a), Bytes::from(b));
         let (placed, other) = (place(&a), place(&b));
-        let top = |place: &Place| place.pointers.first().unwrap_or(&place.row).clone();
+        let top = |place: &RowPlace| place.pointers.first().unwrap_or(&place.row).clone();
         let order = top(&placed).cmp(&top(&other));
 
         prop_assert_eq!(placed.row == other.row, a == b);

@@ -5,35 +5,35 @@ use trestle_kv::{ChangeSpec, Domain, Writes};
 use super::*;
 
 /// A change that writes in a domain, and shares others.
-fn change(own: &'static str, shared: &[&'static str]) -> PendingChange {
+fn change(own: &'static str, shared: &[&'static str]) -> WaitingChange {
     let mut spec = ChangeSpec::new(Domain::new(1, own));
     for name in shared {
         spec.also(Domain::new(1, *name), Lock::Shared);
     }
-    PendingChange::new(Change::new(spec, |_, _| Writes::new())).0
+    WaitingChange::new(Change::new(spec, |_, _| Writes::new())).0
 }
 
-fn own(change: &PendingChange) -> String {
+fn own(change: &WaitingChange) -> String {
     format!("{:?}", change.change.spec.domain.borrowed())
 }
 
-async fn next(scheduler: &Scheduler) -> Vec<PendingChange> {
+async fn next(scheduler: &ChangeScheduler) -> Vec<WaitingChange> {
     scheduler.next().await.unwrap()
 }
 
-fn domains(group: &[PendingChange]) -> Vec<(i64, Lock)> {
+fn domains(group: &[WaitingChange]) -> Vec<(i64, Lock)> {
     group.iter().flat_map(|change| change.domains.iter().copied()).collect()
 }
 
 /// Whether nothing can be taken now.
-async fn is_blocked(scheduler: &Scheduler) -> bool {
+async fn is_blocked(scheduler: &ChangeScheduler) -> bool {
     let waited = tokio::time::timeout(Duration::from_millis(1), scheduler.next());
     waited.await.is_err()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_domain_is_in_one_group_at_a_time_and_keeps_its_order() {
-    let scheduler = Scheduler::default();
+    let scheduler = ChangeScheduler::default();
     scheduler.push(change("a", &[])).unwrap();
     let first = next(&scheduler).await;
     for name in ["a", "b", "a"] {
@@ -51,7 +51,7 @@ async fn a_domain_is_in_one_group_at_a_time_and_keeps_its_order() {
 
 #[tokio::test(start_paused = true)]
 async fn shared_domains_are_shared_and_wait_for_one_that_is_exclusive() {
-    let scheduler = Scheduler::default();
+    let scheduler = ChangeScheduler::default();
     scheduler.push(change("a", &["table"])).unwrap();
     let first = next(&scheduler).await;
     scheduler.push(change("b", &["table"])).unwrap();
@@ -71,7 +71,7 @@ async fn shared_domains_are_shared_and_wait_for_one_that_is_exclusive() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_put_back_is_first_and_groups_are_bounded() {
-    let scheduler = Scheduler::default();
+    let scheduler = ChangeScheduler::default();
     for _ in 0..GROUP_MAX + 3 {
         scheduler.push(change("a", &[])).unwrap();
     }
@@ -90,7 +90,7 @@ async fn what_is_put_back_is_first_and_groups_are_bounded() {
 
 #[tokio::test(start_paused = true)]
 async fn a_closed_scheduler_gives_what_waits_and_ends_every_worker() {
-    let scheduler = Scheduler::default();
+    let scheduler = ChangeScheduler::default();
     scheduler.push(change("a", &[])).unwrap();
     scheduler.close();
 
@@ -104,7 +104,7 @@ async fn a_closed_scheduler_gives_what_waits_and_ends_every_worker() {
 
 #[test]
 fn too_many_changes_are_rejected() {
-    let scheduler = Scheduler::default();
+    let scheduler = ChangeScheduler::default();
     for _ in 0..WAITING_MAX {
         scheduler.push(change("a", &[])).unwrap();
     }

@@ -4,5 +4,7 @@
 mod alone;
 mod conform;
 mod crash;
+mod failures;
 mod model;
+mod standby;
 mod world;
