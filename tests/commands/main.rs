@@ -10,6 +10,7 @@ mod client;
 mod compact;
 mod configuration;
 mod contexts;
+mod counts;
 mod damaged;
 mod dashboards;
 mod database;

@@ -42,9 +42,9 @@ pub use queue::{
 pub use sas::{ExplainArgs, GrantArgs, RangeArgs, SasArgs, SasCommand, ServiceGrantArgs};
 pub use service::{PolicyCommand, PropertiesCommand};
 pub use table::args::{
-    DeleteEntityArgs, EntityArgs, EntityCommand, EntityKeyArgs, ExplainQueryArgs, ExportArgs,
-    GetEntityArgs, ImportArgs, ImportMode, InsertEntityArgs, QueryArgs, TableCommand, UpsertMode,
-    WriteEntityArgs,
+    CountArgs, DeleteEntityArgs, EntityArgs, EntityCommand, EntityKeyArgs, ExplainQueryArgs,
+    ExportArgs, GetEntityArgs, ImportArgs, ImportMode, InsertEntityArgs, QueryArgs, TableCommand,
+    UpsertMode, WriteEntityArgs,
 };
 pub use table::diff_table;
 

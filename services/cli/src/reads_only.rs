@@ -33,7 +33,8 @@ fn of_tables(command: &TableCommand) -> bool {
 }
 
 fn of_entities(command: &EntityCommand) -> bool {
-    matches!(command, EntityCommand::Get(_) | EntityCommand::Query(_) | EntityCommand::Explain(_))
+    use EntityCommand::{Count, Explain, Get, Query};
+    matches!(command, Get(_) | Query(_) | Count(_) | Explain(_))
 }
 
 fn of_queues(command: &QueueCommand) -> bool {

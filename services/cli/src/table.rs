@@ -10,6 +10,7 @@ use trestle_command::{
 use crate::service::{DataService, PolicyOwner, run_policy, run_properties};
 
 pub(crate) mod args;
+mod count;
 mod diff;
 mod entities;
 mod explain;
@@ -84,6 +85,7 @@ async fn entity(context: &mut Context, command: EntityCommand) -> Result<(), Cli
         }
         EntityCommand::Get(args) => entities::get(context, args).await,
         EntityCommand::Query(args) => query::run(context, args).await,
+        EntityCommand::Count(args) => count::run(context, args).await,
         EntityCommand::Explain(args) => explain::run(context, args).await,
         EntityCommand::Delete(args) => entities::delete(context, args).await,
     }

@@ -15,7 +15,7 @@ pub use entities::{
 };
 use files::{EXPORT_HELP, IMPORT_HELP};
 pub use files::{ExportArgs, ImportArgs, ImportMode};
-pub use query::{ExplainQueryArgs, QueryArgs};
+pub use query::{CountArgs, ExplainQueryArgs, QueryArgs};
 
 /// Commands on tables.
 #[derive(Debug, Subcommand)]

@@ -8,7 +8,7 @@ use trestle_command::{
 use trestle_proto::table::v1::{QueryCost, StreamEntitiesRequest};
 
 use super::args::QueryArgs;
-use super::{Context, entities::mask};
+use super::{Context, count, entities::mask};
 
 /// Prints the matching entities.
 pub(super) async fn run(context: &mut Context, args: QueryArgs) -> Result<(), CliError> {
@@ -24,12 +24,7 @@ pub(super) async fn run(context: &mut Context, args: QueryArgs) -> Result<(), Cl
     while let Some(message) = scan.next().await? {
         context.output.entities(&decoded(&message)?, &select)?;
         context.output.flush()?;
-        total.returned += u64::try_from(message.entities.len()).unwrap_or_default();
-        if let Some(cost) = message.cost {
-            total.scope = cost.scope;
-            total.scanned += cost.scanned;
-            total.bytes += cost.bytes;
-        }
+        count::add(&mut total, &message);
     }
     if total.returned == 0 {
         context.output.no_entities(&select)?;

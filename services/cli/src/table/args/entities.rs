@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use trestle_command::errors::{EXIT_CODES, with_help};
 
-use super::{ExplainQueryArgs, QueryArgs};
+use super::{CountArgs, ExplainQueryArgs, QueryArgs};
 
 /// Commands on entities.
 #[derive(Debug, Subcommand)]
@@ -26,6 +26,10 @@ pub enum EntityCommand {
     Get(GetEntityArgs),
     /// Show the entities that match a filter, in key order
     Query(QueryArgs),
+    /// Count the entities that match a filter
+    ///
+    /// Every entity in the key range of the filter is read, and none is printed: a count costs as much as its query.
+    Count(CountArgs),
     /// Explain how a query would be executed, and how to make it cheaper
     Explain(ExplainQueryArgs),
     /// Delete an entity

@@ -19,6 +19,22 @@ pub struct ExplainQueryArgs {
     pub(crate) analyze: bool,
 }
 
+/// Arguments of `count`.
+#[derive(Debug, Args)]
+pub struct CountArgs {
+    /// Name of the table
+    pub(crate) table: String,
+    /// Which entities, such as "state eq 'open'"; all when left out
+    #[arg(long, default_value = "", hide_default_value = true)]
+    pub(crate) filter: String,
+    /// Only entities of this partition, which alone is read; may be ''
+    #[arg(long, short = 'p', value_name = "KEY")]
+    pub(crate) partition_key: Option<String>,
+    /// Also print what the count cost, on standard error
+    #[arg(long)]
+    pub(crate) cost: bool,
+}
+
 /// Arguments of `query`.
 #[derive(Debug, Args)]
 pub struct QueryArgs {
