@@ -24,6 +24,7 @@ mod grammar;
 mod input;
 mod logs;
 mod names;
+mod no_match;
 mod observed;
 mod pages;
 mod rejected;

@@ -14,6 +14,8 @@ scenario!(
     plan_suggests_cheaper_queries,
     analyzed_plan_has_the_cost_of_the_first_page,
     contradictory_filter_reads_nothing,
+    analyzed_plan_without_a_match_has_what_can_be_the_reason,
+    reasons_are_of_the_entities_in_the_key_range,
 );
 
 fn bound(partition: &str, row: Option<&str>, inclusive: bool) -> Option<KeyBound> {
@@ -144,4 +146,42 @@ async fn contradictory_filter_reads_nothing(world: &World) {
     assert_eq!(table.rows(filter).await.unwrap().len(), 0);
     let absent = world.existing_table("absent").explain(filter, &[], false).await;
     assert_eq!(absent.unwrap_err().kind(), (Code::NotFound, "TABLE_NOT_FOUND"));
+}
+
+async fn analyzed_plan_without_a_match_has_what_can_be_the_reason(world: &World) {
+    let table = world.table("unmatched").await;
+    for row in ["a", "b", "c"] {
+        table.insert(entity("p", row, [int("total", 5)])).await.unwrap();
+    }
+    let reasons = async |filter: &str, analyze: bool| {
+        table.explain(filter, &[], analyze).await.unwrap().no_match_reasons
+    };
+
+    for (filter, expected) in [
+        ("totl eq 5", "none of the 3 entities scanned has a property `totl`"),
+        ("total eq '5'", "write 5, not '5'"),
+        ("PartitionKey eq 'q'", "no entity has a key in the range"),
+        ("PartitionKey eq 'p' and RowKey eq 'd'", "no entity has this key"),
+        ("PartitionKey eq 'p' and PartitionKey eq 'q'", "contradict"),
+        ("PartitionKey eq 5", "write '5', not 5"),
+    ] {
+        let found = reasons(filter, true).await;
+        assert_eq!(found.len(), 1, "{filter}: {found:?}");
+        assert!(found[0].contains(expected), "{filter}: {found:?}");
+        assert_eq!(reasons(filter, false).await, [""; 0], "{filter}: nothing is read");
+    }
+    for filter in ["", "total eq 5", "total eq 6L", "total gt 5.5", "not (totl eq 1)"] {
+        assert_eq!(reasons(filter, true).await, [""; 0], "{filter}");
+    }
+}
+
+async fn reasons_are_of_the_entities_in_the_key_range(world: &World) {
+    let table = world.table("read").await;
+    table.insert(entity("p", "r", [int("total", 5)])).await.unwrap();
+    table.insert(entity("q", "r", [int("secret", 5)])).await.unwrap();
+
+    let plan = table.explain("PartitionKey eq 'p' and secrt eq 5", &[], true).await.unwrap();
+
+    let reasons = plan.no_match_reasons.concat();
+    assert_eq!(reasons, "the entity scanned has no property `secrt`", "not the name in `q`");
 }

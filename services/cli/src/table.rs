@@ -16,6 +16,7 @@ mod entities;
 mod explain;
 mod export;
 mod import;
+mod no_match;
 mod query;
 mod stats;
 mod tables;

@@ -8,6 +8,8 @@ mod advice;
 mod eval;
 mod interval;
 mod names;
+mod nearest_name;
+mod no_match;
 mod normal;
 mod plan;
 mod range;
@@ -18,6 +20,7 @@ mod tests;
 
 pub use eval::Filter;
 pub use names::{NameBound, NameFilter, NameRange};
+pub(crate) use no_match::MatchTrial;
 pub use plan::QueryPlan;
 pub use range::{KeyBound, ScanRange};
 pub use scope::QueryScope;

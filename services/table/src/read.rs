@@ -69,6 +69,11 @@ impl PlannedQuery {
         &self.plan
     }
 
+    /// The filter, as it was given.
+    pub(crate) fn filter(&self) -> Option<&Filter> {
+        self.request.filter.as_ref()
+    }
+
     /// Whether the request selects the properties to return.
     pub(crate) fn selects(&self) -> bool {
         self.request.select.is_some()

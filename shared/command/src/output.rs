@@ -344,6 +344,12 @@ impl Output {
         }
     }
 
+    /// Whether a person reads what is not the result.
+    #[must_use]
+    pub fn shows_notes(&self) -> bool {
+        !self.args.quiet && !self.is_json()
+    }
+
     /// Prints a note for a person on standard error.
     pub fn note(&self, text: &str) {
         if !self.args.quiet {

@@ -10,7 +10,7 @@ use trestle_proto::table::v1::{
     ExplainQueryRequest, QueryCost, StreamEntitiesRequest, StreamEntitiesResponse,
 };
 
-use super::{Context, args::CountArgs, entities::mask};
+use super::{Context, args::CountArgs, entities::mask, no_match};
 
 /// The only property that is returned: the smallest response that has an entry for each entity.
 const COUNTED: &str = "PartitionKey";
@@ -28,7 +28,7 @@ pub(super) async fn run(context: &mut Context, args: CountArgs) -> Result<(), Cl
     let select = mask(vec![COUNTED.to_owned()]);
     let request = StreamEntitiesRequest {
         table: table.clone(),
-        filter,
+        filter: filter.clone(),
         select,
         limit: None,
         resume_token: String::new(),
@@ -49,6 +49,9 @@ pub(super) async fn run(context: &mut Context, args: CountArgs) -> Result<(), Cl
     };
     context.output.either(&text, &json!({ "table": &table, "entities": total.returned }))?;
     context.output.finish()?;
+    if total.returned == 0 {
+        no_match::note(context, &table, &filter).await;
+    }
     context.output.cost(cost, &total);
     Ok(())
 }

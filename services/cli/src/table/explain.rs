@@ -27,6 +27,7 @@ pub(super) async fn run(context: &mut Context, args: ExplainQueryArgs) -> Result
         "residual_filter": plan.residual_filter,
         "filter_properties": plan.filter_properties,
         "advice": plan.advice,
+        "no_match_reasons": plan.no_match_reasons,
         "cost": plan.cost.as_ref().map(output::cost_json),
     });
     context.output.record(["Query", ""], &record)

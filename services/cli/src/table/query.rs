@@ -8,15 +8,15 @@ use trestle_command::{
 use trestle_proto::table::v1::{QueryCost, StreamEntitiesRequest};
 
 use super::args::QueryArgs;
-use super::{Context, count, entities::mask};
+use super::{Context, count, entities::mask, no_match};
 
 /// Prints the matching entities.
 pub(super) async fn run(context: &mut Context, args: QueryArgs) -> Result<(), CliError> {
-    let select = args.select.clone();
+    let (table, filter, select) = (args.table, args.filter, args.select);
     let request = StreamEntitiesRequest {
-        table: args.table,
-        filter: args.filter,
-        select: mask(args.select),
+        table: table.clone(),
+        filter: filter.clone(),
+        select: mask(select.clone()),
         limit: args.limit.map(i64::from),
         resume_token: String::new(),
     };
@@ -32,6 +32,9 @@ pub(super) async fn run(context: &mut Context, args: QueryArgs) -> Result<(), Cl
     context.output.finish()?;
     if !context.output.is_json() {
         context.output.note(&output::counted(total.returned, "entity"));
+    }
+    if total.returned == 0 && args.limit != Some(0) {
+        no_match::note(context, &table, &filter).await;
     }
     context.output.cost(args.cost, &total);
     Ok(())

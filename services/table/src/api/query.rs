@@ -13,7 +13,7 @@ use crate::{
     authorize::EntityAccess,
     entity::EntityKey,
     error::TableError,
-    query::{Filter, KeyBound, QueryScope},
+    query::{Filter, KeyBound, MatchTrial, QueryScope},
     read::{EntityPage, EntityReader, PageLimit, PlannedQuery, QueryRequest, ReadCost},
     stored::Projection,
 };
@@ -142,8 +142,11 @@ pub(super) async fn explain(
     // Without `analyze` an empty page still checks that the table exists.
     let entities = if request.analyze { PAGE_ENTITIES_MAX } else { 0 };
     let limit = PageLimit { entities, bytes: PAGE_BYTES_MAX };
-    let page = reader.page(&query, "", limit).await?;
+    let mut trial = query.filter().filter(|_| request.analyze).map(MatchTrial::new);
+    let page = reader.observed_page(&query, "", limit, trial.as_mut()).await?;
     let plan = query.plan();
+    let trial = trial.filter(|_| page.cost.returned == 0);
+    let reasons = trial.map(|trial| trial.reasons(plan, page.next.is_some()));
     let range = plan.range.clone().unwrap_or_default();
     Ok(proto::ExplainQueryResponse {
         scope: render_scope(plan.scope).into(),
@@ -153,6 +156,7 @@ pub(super) async fn explain(
         filter_properties: plan.filter_properties(),
         advice: plan.advice(query.selects()),
         cost: request.analyze.then(|| render_cost(plan.scope, page.cost)),
+        no_match_reasons: reasons.unwrap_or_default(),
     })
 }
 

@@ -79,17 +79,22 @@ impl QueryPlan {
         names
     }
 
+    /// Why no key is read, where none is.
+    pub(super) fn unread_reason(&self) -> Option<&'static str> {
+        if self.is_contradiction {
+            return Some(
+                "the conditions contradict each other, so nothing can match and nothing is read",
+            );
+        }
+        self.range.is_none().then_some(
+            "what can match is outside of the key range of the signature, so nothing is read",
+        )
+    }
+
     /// How to make the query cheaper, in English. `selects` is whether the request selects properties to return.
     #[must_use]
     pub fn advice(&self, selects: bool) -> Vec<String> {
-        if self.is_contradiction {
-            let nothing = "the conditions contradict each other, so nothing can match and nothing \
-                           is read";
-            return vec![nothing.to_owned()];
-        }
-        if self.range.is_none() {
-            let nothing = "what can match is outside of the key range of the signature, so \
-                           nothing is read";
+        if let Some(nothing) = self.unread_reason() {
             return vec![nothing.to_owned()];
         }
         let mut properties = self.filter_properties();

@@ -2,6 +2,7 @@
 
 mod grammar;
 mod names;
+mod no_match;
 mod planning;
 mod properties;
 mod semantics;

@@ -10,7 +10,8 @@ use trestle_rpc::quota;
 use super::{EntityReader, PlannedQuery, ReadCost, project, span::span};
 use crate::{
     authorize::EntityAction, authorized_table::AuthorizedTable, error::TableError,
-    lookup::PointReads, page_token::invalid_token, stored, throttle::TokenReservation,
+    lookup::PointReads, page_token::invalid_token, query::MatchTrial, stored,
+    throttle::TokenReservation,
 };
 
 /// Rows read at once while a filter looks for matches: enough to amortise the seek, few enough to stop soon once the
@@ -52,6 +53,20 @@ impl EntityReader {
         token: &str,
         limit: PageLimit,
     ) -> Result<EntityPage, TableError> {
+        self.observed_page(query, token, limit, None).await
+    }
+
+    /// The same, and what is found of the filter in the entities before the first match.
+    ///
+    /// # Errors
+    /// Those of [`Self::page`].
+    pub(crate) async fn observed_page(
+        &self,
+        query: &PlannedQuery,
+        token: &str,
+        limit: PageLimit,
+        trial: Option<&mut MatchTrial>,
+    ) -> Result<EntityPage, TableError> {
         let snapshot = self.engine.snapshot().await?;
         let PlannedQuery { access, request, plan } = query;
         let (reads, now) = (PointReads::At(&*snapshot), self.clock.now());
@@ -76,7 +91,7 @@ impl EntityReader {
         let mut tokens = TokenReservation::for_scan(&self.throttle, table.table_ref(), rows_max);
         tokens.check(&span.start)?;
         let page = EntityPage::default();
-        let mut builder = PageBuilder { query, limit, tokens, page, bytes: 0 };
+        let mut builder = PageBuilder { query, limit, tokens, page, bytes: 0, trial };
         let next = builder.fill(&*snapshot, span).await?;
         Ok(EntityPage { next: next.map(|start| page::encode(identity, &start)), ..builder.page })
     }
@@ -90,6 +105,8 @@ struct PageBuilder<'a> {
     page: EntityPage,
     /// Bytes of the entities in the page.
     bytes: usize,
+    /// What is found of the filter, where that is requested.
+    trial: Option<&'a mut MatchTrial>,
 }
 
 impl PageBuilder<'_> {
@@ -151,6 +168,12 @@ impl PageBuilder<'_> {
             None => true,
             Some(filter) => filter.matches(&wire)?,
         };
+        if !matches
+            && self.page.cost.returned == 0
+            && let Some(trial) = &mut self.trial
+        {
+            trial.observe(&wire)?;
+        }
         let select = self.query.request.select.as_ref();
         let entity = matches.then(|| project(wire, select)).transpose()?;
         let bytes = self.bytes + entity.as_ref().map_or(0, Bytes::len);

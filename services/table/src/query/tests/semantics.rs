@@ -11,7 +11,8 @@ use crate::{
     value::Value,
 };
 
-fn encoded(properties: &[(&str, Value)]) -> Bytes {
+/// An encoded entity with these properties.
+pub(super) fn encoded(properties: &[(&str, Value)]) -> Bytes {
     let key = EntityKey { partition_key: "p".to_owned(), row_key: "r".to_owned() };
     let mut properties: Vec<_> =
         properties.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
@@ -40,7 +41,8 @@ fn assert_compares(value: &Value, literal: &str, expected: &str) {
     }
 }
 
-fn text(value: &str) -> Value {
+/// A text.
+pub(super) fn text(value: &str) -> Value {
     Value::String(value.to_owned())
 }
 
