@@ -35,3 +35,4 @@ mod signed;
 mod targets;
 mod tokens;
 mod unanswered;
+mod work;

@@ -37,7 +37,7 @@ pub use log::{
 };
 pub use queue::{
     DrainArgs, LoadArgs, MessageArgs, MessageCommand, PeekArgs, QueueCommand, QueueSettingsArgs,
-    ReceiptArgs, ReceiveArgs,
+    ReceiptArgs, ReceiveArgs, WorkArgs,
 };
 pub use sas::{ExplainArgs, GrantArgs, RangeArgs, SasArgs, SasCommand, ServiceGrantArgs};
 pub use service::{PolicyCommand, PropertiesCommand};

@@ -5,10 +5,11 @@ mod drain;
 mod load;
 mod messages;
 mod queues;
+mod work;
 
 pub use args::{
     DrainArgs, LoadArgs, MessageArgs, MessageCommand, PeekArgs, QueueCommand, QueueSettingsArgs,
-    ReceiptArgs, ReceiveArgs,
+    ReceiptArgs, ReceiveArgs, WorkArgs,
 };
 pub(crate) use queues::service_record;
 
@@ -36,7 +37,7 @@ pub(crate) async fn run_message(
 ) -> Result<(), CliError> {
     let session = Session::on_queue(client, Some(command.queue()))?;
     let mut context = Context { session, output: Output::standard(&client.output) };
-    message(&mut context, command).await?;
+    message(&mut context, client, command).await?;
     context.output.finish()
 }
 
@@ -57,7 +58,7 @@ async fn dispatch(
         QueueCommand::Delete { queue, message_id, receipt, yes } => match message_id.zip(receipt) {
             Some((message_id, receipt)) => {
                 let args = ReceiptArgs { queue, message_id, receipt };
-                message(context, MessageCommand::Delete(args)).await
+                message(context, client, MessageCommand::Delete(args)).await
             }
             None => queues::delete(context, queue, yes).await,
         },
@@ -68,13 +69,19 @@ async fn dispatch(
         }
         QueueCommand::Drain(args) => drain::run(context, args, client).await,
         QueueCommand::Load(args) => load::run(context, args, client).await,
-        QueueCommand::Send(args) => message(context, MessageCommand::Send(args)).await,
-        QueueCommand::Receive(args) => message(context, MessageCommand::Receive(args)).await,
-        QueueCommand::Peek(args) => message(context, MessageCommand::Peek(args)).await,
+        QueueCommand::Send(args) => message(context, client, MessageCommand::Send(args)).await,
+        QueueCommand::Receive(args) => {
+            message(context, client, MessageCommand::Receive(args)).await
+        }
+        QueueCommand::Peek(args) => message(context, client, MessageCommand::Peek(args)).await,
     }
 }
 
-async fn message(context: &mut Context, command: MessageCommand) -> Result<(), CliError> {
+async fn message(
+    context: &mut Context,
+    client: &ClientArgs,
+    command: MessageCommand,
+) -> Result<(), CliError> {
     match command {
         MessageCommand::Send(args) => messages::send(context, args).await,
         MessageCommand::Receive(args) => {
@@ -89,5 +96,6 @@ async fn message(context: &mut Context, command: MessageCommand) -> Result<(), C
             messages::extend(context, receipt, visibility_timeout, text).await
         }
         MessageCommand::Release(args) => messages::release_one(context, args).await,
+        MessageCommand::Work(args) => Box::pin(work::run(context, args, client)).await,
     }
 }

@@ -29,7 +29,7 @@ async fn documented_worker_processes_messages_and_dead_letters_failures() {
     let (output, errors) = (ran.stdout, String::from_utf8_lossy(&ran.stderr));
     let output = String::from_utf8_lossy(&output);
     assert!(ran.status.success(), "{output}\n{errors}");
-    for image in ["cat.png", "dog.png", "broken.png"] {
+    for image in ["cat.png", "dog.png", "broken.png", "owl.png"] {
         let made = std::fs::read_to_string(work.path().join(format!("small-{image}"))).unwrap();
         assert_eq!(made, format!("a small {image}\n"));
     }

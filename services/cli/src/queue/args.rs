@@ -8,7 +8,7 @@ use crate::service::{PolicyCommand, PropertiesCommand};
 mod messages;
 mod settings;
 
-pub use messages::{MessageArgs, MessageCommand, PeekArgs, ReceiptArgs, ReceiveArgs};
+pub use messages::{MessageArgs, MessageCommand, PeekArgs, ReceiptArgs, ReceiveArgs, WorkArgs};
 pub(super) use settings::RemovedSettingsArgs;
 pub use settings::{DrainArgs, LoadArgs, QueueSettingsArgs};
 

@@ -149,7 +149,8 @@ pub(super) async fn delete_all(
     delete_receipts(context, queue.to_owned(), receipts).await
 }
 
-fn receipt(delivery: &Delivery) -> ReceiptRef {
+/// The receipt of a delivery.
+pub(super) fn receipt(delivery: &Delivery) -> ReceiptRef {
     ReceiptRef {
         message_id: delivery.message.as_ref().map(|m| m.message_id.clone()).unwrap_or_default(),
         pop_receipt: delivery.pop_receipt.clone(),

@@ -1,6 +1,6 @@
 //! The command line of `trestle message`.
 
-use std::time::Duration;
+use std::{ffi::OsString, time::Duration};
 
 use clap::{Args, Subcommand};
 use trestle_command::{
@@ -34,6 +34,9 @@ pub enum MessageCommand {
     },
     /// Make a received message visible again at once
     Release(ReceiptArgs),
+    /// Run a command for each message
+    #[command(after_long_help = WORK_HELP)]
+    Work(WorkArgs),
 }
 
 /// How many messages a call returns at most.
@@ -70,6 +73,44 @@ pub struct ReceiveArgs {
     pub(crate) delete: bool,
 }
 
+/// Arguments of `work`.
+#[derive(Debug, Args)]
+pub struct WorkArgs {
+    /// Name of the queue
+    pub(crate) queue: String,
+    /// How long a message is invisible to others, 1s to 7 days; extended while its command runs
+    #[arg(long, alias = "visibility", value_parser = time_between("1s", "7d"))]
+    #[arg(default_value = "30s", value_name = "TIME")]
+    pub(crate) visibility_timeout: Duration,
+    /// End after this many messages
+    #[arg(long, value_name = "N", value_parser = whole_number::<u64>(1..=u64::MAX))]
+    pub(crate) limit: Option<u64>,
+    /// End when no message is visible, instead of waiting for one
+    #[arg(long)]
+    pub(crate) until_empty: bool,
+    /// Make a message whose command fails visible again after this time, up to 7 days; `0s` is at once [default: when
+    /// its visibility timeout ends]
+    #[arg(long, value_parser = time_between("0s", "7d"), value_name = "TIME")]
+    pub(crate) retry_after: Option<Duration>,
+    /// The command and its arguments, which follow `--`
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+const WORK_HELP: &str = "\
+The command reads the body of the message from its standard input, and has these variables:
+  TRESTLE_QUEUE           the name of the queue
+  TRESTLE_MESSAGE_ID      the id of the message
+  TRESTLE_DEQUEUE_COUNT   how many times the message was received, this time included
+
+The message is deleted when the command ends with exit code 0. Otherwise it remains in the queue and is
+received again, so the command must be idempotent; a queue with a dead-letter queue limits how often.
+Messages are received one at a time; run several workers to run several commands at once.
+
+Ctrl-C and SIGTERM end the worker after the running command; a second one terminates the command, whose
+message is then visible at once. The exit code is 1 where a command failed, or a
+message could not be deleted because its visibility timeout ended.";
+
 /// Arguments of `peek`.
 #[derive(Debug, Args)]
 pub struct PeekArgs {
@@ -100,6 +141,7 @@ impl MessageCommand {
             | Self::Peek(PeekArgs { queue, .. })
             | Self::Delete(ReceiptArgs { queue, .. })
             | Self::Release(ReceiptArgs { queue, .. })
+            | Self::Work(WorkArgs { queue, .. })
             | Self::Extend { receipt: ReceiptArgs { queue, .. }, .. } => queue,
         }
     }
