@@ -23,6 +23,7 @@ mod formats;
 mod grammar;
 mod input;
 mod logs;
+mod mapped;
 mod names;
 mod no_match;
 mod observed;

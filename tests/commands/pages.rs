@@ -29,7 +29,7 @@ use Runs::{Block, By, Packages, Words};
 
 /// The commands that other suites run: page, beginning of the command, suite, and how. An empty page is every page, and
 /// one that ends with a slash every page of that folder.
-const SUITES: [(&str, &str, &str, Runs); 45] = [
+const SUITES: [(&str, &str, &str, Runs); 47] = [
     ("docs/guides/", "", "tests/clients/guides/transcript.py", By("\"docs/guides\"")),
     (
         "",
@@ -120,6 +120,18 @@ const SUITES: [(&str, &str, &str, Runs); 45] = [
         By("\"secrets.sh\""),
     ),
     ("", "docker compose", "tests/staging/stack.py", By("self.compose(\"up\"")),
+    (
+        "docs/tables.md",
+        "trestle table import orders",
+        "tests/commands/mapped.rs",
+        Block("customer,number,total"),
+    ),
+    (
+        "docs/tables.md",
+        "trestle entity get orders",
+        "tests/commands/mapped.rs",
+        Block("customer,number,total"),
+    ),
     ("docs/tables.md", "trestle ", "tests/walkthrough/debian_packages.sh", Words),
     (
         "docs/tables.md",

@@ -23,6 +23,7 @@ use crate::{
     datetime,
     edm::{self, EdmType},
     field_error::FieldError,
+    row_mapping::{KeyOrigin, PARTITION_KEY, ROW_KEY, RowMapping},
 };
 
 const ANNOTATION: &str = "@odata.type";
@@ -122,6 +123,14 @@ pub fn parse(text: &[u8]) -> Result<Entity, FieldError> {
     parse_by(text, edm::parse_value)
 }
 
+/// The same for a row of a file, whose keys may be other members: of those a number or a truth value is its text.
+///
+/// # Errors
+/// As [`parse`].
+pub(crate) fn parse_mapped(text: &[u8], mapping: &RowMapping) -> Result<Entity, FieldError> {
+    parse_with(text, edm::parse_value, mapping)
+}
+
 /// Reads the value of a type from the text of a member; the rule that it breaks.
 pub(crate) type ReadValue = fn(EdmType, &str) -> Result<Kind, String>;
 
@@ -130,6 +139,10 @@ pub(crate) type ReadValue = fn(EdmType, &str) -> Result<Kind, String>;
 /// # Errors
 /// As [`parse`].
 pub fn parse_by(text: &[u8], read: ReadValue) -> Result<Entity, FieldError> {
+    parse_with(text, read, &RowMapping::default())
+}
+
+fn parse_with(text: &[u8], read: ReadValue, mapping: &RowMapping) -> Result<Entity, FieldError> {
     let members: JsonMembers<'_> =
         serde_json::from_slice(text).map_err(|error| malformed(text, &error))?;
     let mut entity = Entity::default();
@@ -153,22 +166,51 @@ pub fn parse_by(text: &[u8], read: ReadValue) -> Result<Entity, FieldError> {
     for (name, raw) in values.filter(|(name, _)| !name.starts_with("odata.")) {
         let declared = annotations.get(name.as_ref()).copied();
         let name = name.as_ref();
-        match name {
-            "PartitionKey" => partition = Some(key(name, raw, declared, read)?),
-            "RowKey" => row = Some(key(name, raw, declared, read)?),
-            "Timestamp" => {}
-            _ => {
+        let keys = (mapping.partition_key.is_column(name), mapping.row_key.is_column(name));
+        mapping.check(name)?;
+        match keys {
+            (false, false) if name == "Timestamp" => {}
+            (false, false) => {
                 if let Some(kind) = value(name, raw, declared, read)? {
                     let value = Some(Value { kind: Some(kind) });
                     entity.properties.push(Property { name: name.to_owned(), value });
                 }
             }
+            (is_partition, is_row) => {
+                let key = match name {
+                    PARTITION_KEY | ROW_KEY => key(name, raw, declared, read)?,
+                    _ => key_text(name, raw)?,
+                };
+                partition = is_partition.then(|| key.clone()).or(partition);
+                row = is_row.then_some(key).or(row);
+            }
         }
     }
-    entity.partition_key = partition.ok_or_else(|| missing("PartitionKey"))?;
-    entity.row_key = row.ok_or_else(|| missing("RowKey"))?;
-    entity.properties.sort_by(|a, b| a.name.cmp(&b.name));
+    entity.partition_key = found(partition, &mapping.partition_key)?;
+    entity.row_key = found(row, &mapping.row_key)?;
+    mapping.complete(&mut entity);
     Ok(entity)
+}
+
+/// A key that was found, unless it is no member.
+fn found(key: Option<String>, source: &KeyOrigin) -> Result<String, FieldError> {
+    match source.column() {
+        Some(name) => key.ok_or_else(|| missing(name)),
+        None => Ok(String::new()),
+    }
+}
+
+/// The text of a member that is a key under another name.
+fn key_text(name: &str, raw: &RawValue) -> Result<String, FieldError> {
+    let text = raw.get();
+    match text.as_bytes().first() {
+        Some(b'"') => serde_json::from_str(text)
+            .map_err(|error| FieldError::new(name, text, error.to_string())),
+        Some(b'n' | b'{' | b'[') => {
+            Err(FieldError::new(name, text, "must be a string, a number, true or false"))
+        }
+        _ => Ok(text.to_owned()),
+    }
 }
 
 fn missing(key: &str) -> FieldError {

@@ -24,6 +24,7 @@ pub mod messages;
 pub mod outcome;
 pub mod output;
 pub mod retry;
+pub mod row_mapping;
 pub mod rows;
 pub mod scan;
 pub mod selection;

@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use trestle_proto::table::v1::Entity;
 
 use crate::{
-    edm::EdmType,
     entity_json::{self, Meta},
     errors::CliError,
     field_error::FieldError,
     files::InputFile,
     lines::FilePosition,
+    row_mapping::RowMapping,
 };
 
 mod budget;
@@ -84,13 +84,14 @@ impl RowReader {
     pub fn open(
         input: &InputFile,
         format: Format,
-        types: &ColumnTypes,
+        mapping: &RowMapping,
         start: FilePosition,
     ) -> io::Result<Self> {
         if format == Format::Jsonl {
-            return Ok(Self::jsonl(input.open(start.byte)?, start));
+            let reader = jsonl::JsonlReader::new(input.open(start.byte)?, start);
+            return Ok(Self(Reader::Jsonl(reader.mapped(mapping.clone()))));
         }
-        let reader = csv::CsvReader::new(input.open(0)?, types)?;
+        let reader = csv::CsvReader::new(input.open(0)?, mapping)?;
         Ok(Self(Reader::Csv(match start == FilePosition::default() {
             true => reader,
             false => reader.resume(input.open(start.byte)?, start),
@@ -122,9 +123,6 @@ impl RowReader {
         }
     }
 }
-
-/// Types given for columns without a type column.
-pub type ColumnTypes = Vec<(String, EdmType)>;
 
 /// Writes entities one after the other.
 pub struct RowWriter<W: Write>(Writer<W>);

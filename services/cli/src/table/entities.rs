@@ -146,13 +146,14 @@ fn entity(args: EntityArgs) -> Result<Entity, CliError> {
             .map_err(|error| CliError::Usage(format!("entity is malformed: {error}")));
     }
     let (partition_key, row_key) = key(args.key)?;
-    let properties = args.set.iter().map(|text| property(text)).collect::<Result<_, _>>()?;
+    let properties =
+        args.set.iter().map(|text| property("--set", text)).collect::<Result<_, _>>()?;
     Ok(Entity { partition_key, row_key, properties, ..Entity::default() })
 }
 
-/// Reads `name=text` and `name:Type=value`.
-fn property(text: &str) -> Result<Property, CliError> {
-    let fail = |rule: &str| CliError::Usage(format!("--set is malformed: `{text}`: {rule}"));
+/// Reads `name=text` and `name:Type=value` of a flag.
+pub(super) fn property(flag: &str, text: &str) -> Result<Property, CliError> {
+    let fail = |rule: &str| CliError::Usage(format!("{flag} is malformed: `{text}`: {rule}"));
     let (left, value) = text.split_once('=').ok_or_else(|| fail("must be NAME[:TYPE]=VALUE"))?;
     let (name, edm) = match left.rsplit_once(':') {
         Some((name, edm)) => (name, type_names::parse(edm, |_| true).map_err(|rule| fail(&rule))?),

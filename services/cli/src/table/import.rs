@@ -15,7 +15,7 @@ use trestle_command::{
     flags::ClientArgs,
     interrupt::Interrupts,
     lines::FilePosition,
-    output::{counted, thousands},
+    output::{counted, thousands, with_fields},
     rows::{Format, RowReader},
     upload::{self, EntityUpload, Recorder as _},
 };
@@ -26,6 +26,7 @@ use super::args::{ImportArgs, ImportMode};
 use crate::datetime;
 
 mod chunk;
+mod keys;
 mod recorder;
 
 use chunk::ImportStop;
@@ -42,8 +43,9 @@ pub(super) async fn run(
     if format == Format::Jsonl && !args.types.is_empty() {
         return Err(CliError::Usage("--types is for CSV; JSONL has its own".to_owned()));
     }
+    let mapping = keys::mapping(&args)?;
     let open = |start| {
-        let reader = RowReader::open(&input, format, &args.types, start);
+        let reader = RowReader::open(&input, format, &mapping, start);
         reader.map_err(|error| match error.kind() {
             io::ErrorKind::InvalidData => CliError::Usage(format!("{}: {error}", input.name())),
             _ => CliError::file(files::cannot("read", &args.file))(error),
@@ -108,11 +110,12 @@ async fn job(
     let created = table.and_then(|table| table.create_time).as_ref().and_then(datetime::format);
     let types = args.types.iter().map(|(name, edm)| format!("{name}={}", edm.name()));
     let mode = args.mode.to_possible_value().map(|mode| mode.get_name().to_owned());
-    Ok(json!({
+    let job = json!({
         "endpoint": client.endpoint, "table": args.table.to_ascii_lowercase(),
         "table_created": created, "mode": mode, "format": format,
         "types": types.collect::<Vec<_>>(),
-    }))
+    });
+    Ok(with_fields(job, keys::job(args)))
 }
 
 fn write_mode(mode: ImportMode) -> Option<WriteMode> {

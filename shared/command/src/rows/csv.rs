@@ -14,8 +14,13 @@ use std::{
 use csv::{ByteRecord, ReaderBuilder, WriterBuilder};
 use trestle_proto::table::v1::{Entity, Property, Value};
 
-use super::{ColumnTypes, FilePosition, Row, budget::RowBudget};
-use crate::{datetime, edm, edm::EdmType, field_error::FieldError};
+use super::{FilePosition, Row, budget::RowBudget};
+use crate::{
+    datetime, edm,
+    edm::EdmType,
+    field_error::FieldError,
+    row_mapping::{PARTITION_KEY, ROW_KEY, RowMapping},
+};
 
 const BUFFER_BYTES: usize = 256 * 1024;
 const TYPE_SUFFIX: &str = "@type";
@@ -27,6 +32,8 @@ type CsvInput = RowBudget<Box<dyn Read + Send>>;
 enum Column {
     PartitionKey,
     RowKey,
+    /// Both keys.
+    Keys,
     Ignored,
     /// A property whose type is in another column.
     Typed {
@@ -44,6 +51,7 @@ enum Column {
 pub(super) struct CsvReader {
     input: csv::Reader<CsvInput>,
     columns: Vec<Column>,
+    mapping: RowMapping,
     record: ByteRecord,
     /// The offset at which `input` starts.
     base: FilePosition,
@@ -54,14 +62,15 @@ pub(super) struct CsvReader {
 
 impl CsvReader {
     /// Reads the header; rows follow.
-    pub(super) fn new(input: Box<dyn Read + Send>, types: &ColumnTypes) -> io::Result<Self> {
+    pub(super) fn new(input: Box<dyn Read + Send>, mapping: &RowMapping) -> io::Result<Self> {
         let mut input = open(input);
         let mut header = ByteRecord::new();
         input.read_byte_record(&mut header).map_err(broken)?;
-        let columns = columns(&header, types)
+        let columns = columns(&header, mapping)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
         let base = FilePosition::default();
-        Ok(Self { input, columns, record: header, base, rows: 0, crlf: false })
+        let mapping = mapping.clone();
+        Ok(Self { input, columns, mapping, record: header, base, rows: 0, crlf: false })
     }
 
     /// Continues at `at` in `rest`, which must start there, with the header that was read before.
@@ -128,8 +137,12 @@ impl CsvReader {
         let mut entity = Entity::default();
         for (column, cell) in self.columns.iter().zip(&self.record) {
             match column {
-                Column::PartitionKey => entity.partition_key = text("PartitionKey", cell)?.into(),
-                Column::RowKey => entity.row_key = text("RowKey", cell)?.into(),
+                Column::PartitionKey => entity.partition_key = text(PARTITION_KEY, cell)?.into(),
+                Column::RowKey => entity.row_key = text(ROW_KEY, cell)?.into(),
+                Column::Keys => {
+                    entity.partition_key = text(PARTITION_KEY, cell)?.into();
+                    entity.row_key.clone_from(&entity.partition_key);
+                }
                 Column::Ignored => {}
                 Column::Typed { name, type_at } => {
                     let edm = self.record.get(*type_at).unwrap_or_default();
@@ -144,7 +157,7 @@ impl CsvReader {
                 }
             }
         }
-        entity.properties.sort_by(|a, b| a.name.cmp(&b.name));
+        self.mapping.complete(&mut entity);
         Ok(entity)
     }
 }
@@ -191,7 +204,7 @@ fn text<'a>(name: &str, cell: &'a [u8]) -> Result<&'a str, FieldError> {
         .map_err(|_| FieldError::new(name, String::from_utf8_lossy(cell), "must be UTF-8"))
 }
 
-fn columns(header: &ByteRecord, types: &ColumnTypes) -> Result<Vec<Column>, FieldError> {
+fn columns(header: &ByteRecord, mapping: &RowMapping) -> Result<Vec<Column>, FieldError> {
     let names: Vec<&str> =
         header.iter().map(|cell| text("header", cell)).collect::<Result<_, _>>()?;
     let fail = |name: &str, rule: &str| FieldError::new("header", name, rule);
@@ -200,26 +213,35 @@ fn columns(header: &ByteRecord, types: &ColumnTypes) -> Result<Vec<Column>, Fiel
     if let Some([name, _]) = sorted.windows(2).find(|pair| pair.first() == pair.last()) {
         return Err(fail(name, "column occurs twice"));
     }
-    for key in ["PartitionKey", "RowKey"] {
+    let keys = [&mapping.partition_key, &mapping.row_key];
+    for key in keys.iter().filter_map(|source| source.column()) {
         if !names.contains(&key) {
             return Err(fail(key, "column is required"));
         }
     }
-    for (name, _) in types {
+    names.iter().try_for_each(|name| mapping.check(name))?;
+    for (name, _) in &mapping.types {
         if !names.contains(&name.as_str()) {
             return Err(fail(name, "no such column, but a type is given for it"));
         }
         if names.contains(&format!("{name}{TYPE_SUFFIX}").as_str()) {
             return Err(fail(name, "has a type column, so no type may be given for it"));
         }
+        if keys.iter().any(|source| source.is_column(name)) {
+            return Err(fail(name, "is a key, so no type may be given for it"));
+        }
     }
-    names.iter().map(|name| column(name, &names, types)).collect()
+    names.iter().map(|name| column(name, &names, mapping)).collect()
 }
 
-fn column(name: &str, names: &[&str], types: &ColumnTypes) -> Result<Column, FieldError> {
+fn column(name: &str, names: &[&str], mapping: &RowMapping) -> Result<Column, FieldError> {
+    match (mapping.partition_key.is_column(name), mapping.row_key.is_column(name)) {
+        (true, true) => return Ok(Column::Keys),
+        (true, false) => return Ok(Column::PartitionKey),
+        (false, true) => return Ok(Column::RowKey),
+        (false, false) => {}
+    }
     Ok(match name {
-        "PartitionKey" => Column::PartitionKey,
-        "RowKey" => Column::RowKey,
         "Timestamp" => Column::Ignored,
         _ if name.starts_with("odata.") => Column::Ignored,
         "" => return Err(FieldError::new("header", "", "a column has no name")),
@@ -236,7 +258,7 @@ fn column(name: &str, names: &[&str], types: &ColumnTypes) -> Result<Column, Fie
             match names.iter().position(|other| *other == type_column) {
                 Some(type_at) => Column::Typed { name, type_at },
                 None => {
-                    let given = types.iter().find(|(other, _)| *other == name);
+                    let given = mapping.types.iter().find(|(other, _)| *other == name);
                     Column::Plain { name, edm: given.map_or(EdmType::String, |(_, edm)| *edm) }
                 }
             }

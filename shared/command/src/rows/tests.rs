@@ -13,6 +13,12 @@ use trestle_proto::table::v1::{Property, Value, value::Kind};
 
 use super::*;
 
+mod mapped;
+use crate::{
+    edm::EdmType,
+    row_mapping::{ColumnTypes, KeyOrigin},
+};
+
 /// Strings with every special character of the formats.
 fn odd_string() -> impl Strategy<Value = String> {
     let odd = prop_oneof![
@@ -111,7 +117,9 @@ fn open(format: Format, bytes: &[u8]) -> RowReader {
     let input = Box::new(Cursor::new(bytes.to_vec()));
     match format {
         Format::Jsonl => RowReader::jsonl(input, FilePosition::default()),
-        Format::Csv => RowReader(Reader::Csv(csv::CsvReader::new(input, &Vec::new()).unwrap())),
+        Format::Csv => {
+            RowReader(Reader::Csv(csv::CsvReader::new(input, &RowMapping::default()).unwrap()))
+        }
     }
 }
 
@@ -121,7 +129,7 @@ fn reopen(format: Format, bytes: &[u8], at: FilePosition) -> RowReader {
         Format::Jsonl => RowReader::jsonl(Box::new(Cursor::new(rest)), at),
         Format::Csv => {
             let header = Box::new(Cursor::new(bytes.to_vec()));
-            let header = csv::CsvReader::new(header, &Vec::new()).unwrap();
+            let header = csv::CsvReader::new(header, &RowMapping::default()).unwrap();
             RowReader(Reader::Csv(header.resume(Box::new(Cursor::new(rest)), at)))
         }
     }
@@ -170,9 +178,13 @@ proptest! {
     }
 }
 
-fn csv_rows(text: &str, types: &ColumnTypes) -> Vec<(u64, Result<String, String>)> {
+fn typed(name: &str, edm: EdmType) -> RowMapping {
+    RowMapping { types: vec![(name.to_owned(), edm)], ..RowMapping::default() }
+}
+
+fn csv_rows(text: &str, mapping: &RowMapping) -> Vec<(u64, Result<String, String>)> {
     let input = Box::new(Cursor::new(text.as_bytes().to_vec()));
-    let mut reader = RowReader(Reader::Csv(csv::CsvReader::new(input, types).unwrap()));
+    let mut reader = RowReader(Reader::Csv(csv::CsvReader::new(input, mapping).unwrap()));
     std::iter::from_fn(|| {
         let row = reader.read().unwrap()?;
         let entity = row.entity.map(|entity| entity_json::to_string(&entity, Meta::None).unwrap());
@@ -181,14 +193,15 @@ fn csv_rows(text: &str, types: &ColumnTypes) -> Vec<(u64, Result<String, String>
     .collect()
 }
 
-fn header_error(text: &str, types: &ColumnTypes) -> String {
+fn header_error(text: &str, mapping: &RowMapping) -> String {
     let input = Box::new(Cursor::new(text.as_bytes().to_vec()));
-    csv::CsvReader::new(input, types).err().unwrap().to_string()
+    csv::CsvReader::new(input, mapping).err().unwrap().to_string()
 }
 
 #[test]
 fn csv_distinguishes_an_absent_property_from_an_empty_string() {
-    let rows = csv_rows("PartitionKey,RowKey,a,a@type\np,1,,\np,2,,Edm.String\n", &Vec::new());
+    let rows =
+        csv_rows("PartitionKey,RowKey,a,a@type\np,1,,\np,2,,Edm.String\n", &RowMapping::default());
 
     assert_eq!(rows[0].1.as_deref(), Ok(r#"{"PartitionKey":"p","RowKey":"1"}"#));
     assert_eq!(rows[1].1.as_deref(), Ok(r#"{"PartitionKey":"p","RowKey":"2","a":""}"#));
@@ -196,7 +209,7 @@ fn csv_distinguishes_an_absent_property_from_an_empty_string() {
 
 #[test]
 fn plain_csv_is_text_unless_types_are_given() {
-    let types = vec![("n".to_owned(), EdmType::Int64)];
+    let types = typed("n", EdmType::Int64);
     let text = "\u{feff}RowKey,PartitionKey,n,s,Timestamp\r\nr,p,5,,x\r\nr,p,,6,\r\n";
 
     let rows = csv_rows(text, &types);
@@ -219,7 +232,7 @@ fn csv_errors_name_line_field_value_and_rule() {
         "p,6,ok,String"
     );
 
-    let rows = csv_rows(text, &Vec::new());
+    let rows = csv_rows(text, &RowMapping::default());
 
     let lines: Vec<_> = rows.iter().map(|(line, _)| *line).collect();
     assert_eq!(lines, [2, 4, 6, 7, 8, 9]);
@@ -239,13 +252,13 @@ fn csv_errors_name_line_field_value_and_rule() {
 
 #[test]
 fn rejects_invalid_csv_headers() {
-    let typed = |name: &str| vec![(name.to_owned(), EdmType::Int32)];
+    let typed = |name: &str| typed(name, EdmType::Int32);
     for (header, types, expected) in [
-        ("", Vec::new(), "value=`PartitionKey`: column is required"),
-        ("PartitionKey,a", Vec::new(), "value=`RowKey`: column is required"),
-        ("PartitionKey,RowKey,a,a", Vec::new(), "value=`a`: column occurs twice"),
-        ("PartitionKey,RowKey,a@type", Vec::new(), "type column without a column `a`"),
-        ("PartitionKey,RowKey,", Vec::new(), "a column has no name"),
+        ("", RowMapping::default(), "value=`PartitionKey`: column is required"),
+        ("PartitionKey,a", RowMapping::default(), "value=`RowKey`: column is required"),
+        ("PartitionKey,RowKey,a,a", RowMapping::default(), "value=`a`: column occurs twice"),
+        ("PartitionKey,RowKey,a@type", RowMapping::default(), "type column without a column `a`"),
+        ("PartitionKey,RowKey,", RowMapping::default(), "a column has no name"),
         ("PartitionKey,RowKey,a", typed("b"), "value=`b`: no such column"),
         ("PartitionKey,RowKey,a,a@type", typed("a"), "no type may be given"),
     ] {
@@ -257,7 +270,7 @@ fn rejects_invalid_csv_headers() {
 #[test]
 fn invalid_utf8_is_an_error_of_its_field() {
     let input = Box::new(Cursor::new(b"PartitionKey,RowKey,a\np,1,\xff\n".to_vec()));
-    let mut reader = csv::CsvReader::new(input, &Vec::new()).unwrap();
+    let mut reader = csv::CsvReader::new(input, &RowMapping::default()).unwrap();
 
     let error = reader.read().unwrap().unwrap().entity.unwrap_err().to_string();
 
@@ -269,7 +282,8 @@ fn rejects_an_endless_row_before_it_fills_the_memory() {
     let endless = || io::repeat(b'x').take(u64::MAX);
     let mut jsonl = jsonl::JsonlReader::new(Box::new(endless()), FilePosition::default());
     let header = Cursor::new(b"PartitionKey,RowKey\n".to_vec());
-    let mut csv = csv::CsvReader::new(Box::new(header.chain(endless())), &Vec::new()).unwrap();
+    let mut csv =
+        csv::CsvReader::new(Box::new(header.chain(endless())), &RowMapping::default()).unwrap();
 
     assert!(jsonl.read().unwrap_err().to_string().contains("longer than 16777216 bytes"));
     assert!(csv.read().unwrap_err().to_string().contains("longer than 16777216 bytes"));

@@ -34,6 +34,16 @@ pub struct ImportArgs {
     /// Types of CSV columns that have no type column, such as size=int64,rate=double
     #[arg(long, value_delimiter = ',', value_parser = column_type, value_name = "NAME=TYPE")]
     pub(crate) types: Vec<(String, EdmType)>,
+    /// The column of the file that is the partition key; it is no property then [default: PartitionKey]
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) partition_key: Option<String>,
+    /// The column of the file that is the row key; it is no property then [default: RowKey]
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) row_key: Option<String>,
+    /// A property that every entity gets, text or of a type, such as source=web or year:int32=2026; PartitionKey=TEXT
+    /// and RowKey=TEXT are the keys of every entity
+    #[arg(long = "constant", value_name = "NAME[:TYPE]=VALUE")]
+    pub(crate) constants: Vec<String>,
     /// Continue after rows that are malformed or rejected
     #[arg(long)]
     pub(crate) keep_going: bool,
@@ -76,6 +86,9 @@ CSV: a header with PartitionKey, RowKey and the properties. A column NAME@type h
 NAME in each row; an empty type cell means that the row has no such property. Columns without a
 type column are text, or of the type in --types; there an empty cell that is not text means that the
 row has no such property.
+
+With --partition-key and --row-key columns of other names are the keys, or one column is both; in JSONL
+a number there is the key as it is written. A row must not have a column of a --constant.
 
 Timestamp and odata.* are not imported. Each entity is written on its own: an import is not atomic.
 Progress is kept in FILE.trestle-import until the import succeeds; --resume continues there, if

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn properties_on_the_command_line_are_text_unless_a_type_is_given() {
-    let kind = |text| property(text).unwrap().value.unwrap().kind.unwrap();
+    let kind = |text| property("--set", text).unwrap().value.unwrap().kind.unwrap();
 
     assert_eq!(kind("a=5"), Kind::StringValue("5".to_owned()));
     assert_eq!(kind("a:Edm.Int64=5"), Kind::Int64Value(5));
@@ -29,7 +29,7 @@ fn malformed_properties_name_the_rule() {
         ("a:é=true", "unknown type `é`: must be one of string"),
         ("a:Int32=x", "Edm.Int32: must be a whole number"),
     ] {
-        let error = property(text).unwrap_err().to_string();
+        let error = property("--set", text).unwrap_err().to_string();
         assert!(error.contains(rule), "{error}");
     }
 }
