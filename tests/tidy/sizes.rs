@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::source::Source;
 
-/// Fewest lines of tests for each 100 lines of the product, in the repository.
-pub(crate) const TEST_PERCENT_MIN: usize = 110;
+/// Fewest lines of tests for each 100 lines of the product, in the repository. An engine brings fewer of its own: the
+/// contract that it is tested by is one text for all engines.
+pub(crate) const TEST_PERCENT_MIN: usize = 105;
 
 /// Attributes of modules that no build of the product has.
 const TEST_ONLY: [&str; 2] = ["#[cfg(test)]", "#[cfg(feature = \"testing\")]"];

@@ -51,7 +51,7 @@ use crate::{
     session::{DatabaseConnection, PreparedSession},
     shared::Shared,
     statements::Sql,
-    worker::Worker,
+    worker::GroupWorker,
 };
 
 /// Workers of a process: more add nothing where groups are as long as the flights of others.
@@ -175,7 +175,7 @@ impl PostgresEngine {
             ownership,
         });
         for _ in 0..WORKERS {
-            tokio::spawn(Worker::new(Arc::clone(&shared)).run());
+            tokio::spawn(GroupWorker::new(Arc::clone(&shared)).run());
         }
         Ok(Self { readers: Readers::new(Arc::clone(&shared)), shared, server })
     }

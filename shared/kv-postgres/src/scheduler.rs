@@ -66,11 +66,11 @@ fn number(domain: DomainRef<'_>) -> i64 {
 /// The changes that wait. Shared by the workers of an engine.
 #[derive(Default)]
 pub(crate) struct ChangeScheduler {
-    state: Mutex<Waiting>,
+    state: Mutex<WaitingChanges>,
     changed: Notify,
 }
 
-struct Waiting {
+struct WaitingChanges {
     turns: TurnQueue<WaitingChange>,
     /// Those that were looked at and wait for a domain, in their order.
     parked: VecDeque<WaitingChange>,
@@ -79,7 +79,7 @@ struct Waiting {
     is_closed: bool,
 }
 
-impl Default for Waiting {
+impl Default for WaitingChanges {
     fn default() -> Self {
         let (turns, parked) = (TurnQueue::new(TURN_CHANGES), VecDeque::new());
         Self { turns, parked, held: HeldDomains::default(), count: 0, is_closed: false }
@@ -113,8 +113,8 @@ impl ChangeScheduler {
         Ok(())
     }
 
-    /// The next group, whose domains are held until [`ChangeScheduler::release`]; none once the engine is closed and nothing
-    /// waits.
+    /// The next group, whose domains are held until [`ChangeScheduler::release`]; none once the engine is closed and
+    /// nothing waits.
     pub(crate) async fn next(&self) -> Option<Vec<WaitingChange>> {
         loop {
             let changed = self.changed.notified();
@@ -164,12 +164,12 @@ impl ChangeScheduler {
         self.changed.notify_one();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingChanges> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Waiting {
+impl WaitingChanges {
     fn take(&mut self) -> Vec<WaitingChange> {
         let mut group = Vec::new();
         // What is parked before a change is ahead of it in its domains.

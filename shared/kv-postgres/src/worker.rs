@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
 /// A worker. It ends when the engine is closed and nothing waits.
-pub(crate) struct Worker {
+pub(crate) struct GroupWorker {
     shared: Arc<Shared>,
     session: Option<PreparedSession>,
 }
@@ -37,7 +37,7 @@ enum Tried {
     Failed(Vec<WaitingChange>, Failure),
 }
 
-impl Worker {
+impl GroupWorker {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self { shared, session: None }
     }

@@ -57,8 +57,8 @@ async fn a_snapshot_whose_connection_ends_has_ended() {
     assert!(matches!(scanned, EngineError::SnapshotEnded { .. }), "{scanned}");
 }
 
-/// Writers under which connections end at any time. What was acknowledged is there, and what was reported as not written
-/// is not.
+/// Writers under which connections end at any time. What was acknowledged is there, and what was reported as not
+/// written is not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ended_connections_lose_nothing_and_no_error_lies() {
     const WRITERS: u32 = 8;
