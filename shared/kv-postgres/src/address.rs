@@ -50,13 +50,12 @@ impl PostgresAddress {
             return Err(invalid("must name a database, such as postgres://host/trestle"));
         }
         if !has_mode {
-            let is_here = config.get_hosts().iter().all(is_this_machine);
+            let is_here = config.get_hosts().iter().all(is_this_machine)
+                && config.get_hostaddrs().iter().all(std::net::IpAddr::is_loopback);
             config.ssl_mode(if is_here { SslMode::Disable } else { SslMode::Require });
         }
-        if config.get_hosts().len() > 1 {
-            // Only a primary takes changes.
-            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-        }
+        // Only a primary takes changes, and only it has all of them to read.
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         config.application_name("trestle").connect_timeout(CONNECT_WITHIN);
         config.tcp_user_timeout(SILENT_MAX).keepalives_idle(SILENT_MAX / 2);
         Ok(Self { config, tls: tls(root)? })

@@ -7,8 +7,7 @@
 //! does. Tests give a clock of their own.
 //!
 //! No stored version is greater than the *floor*, a row in the store, which is raised by a second at a time, with the
-//! changes whose versions pass it. Whoever opens the store starts after it, unless the clock shows that all those
-//! versions are past.
+//! changes whose versions pass it. Whoever opens the store starts after it, and waits for it where it is near.
 
 use std::{
     sync::{
@@ -60,16 +59,22 @@ pub(crate) struct ServerClock {
     offset: AtomicI64,
 }
 
+/// How long until the clock of the server, which shows `now`, is past the floor, if that is at hand. Who opens the store
+/// waits for it, rather than give versions of the future.
+pub(crate) fn wait_for_floor(store: &StoreRow, now: Ticks) -> Option<Duration> {
+    let is_near = now < store.floor && now.plus(LEAD) >= store.floor;
+    is_near.then(|| store.floor.since(now))
+}
+
 impl EngineClock {
     /// The clock of the server, which showed `now` just now; or the one that is given.
     pub(crate) fn open(store: &StoreRow, now: Ticks, given: Option<Arc<dyn Clock>>) -> Self {
         let StoreRow { floor, checkpoint } = *store;
-        let is_past = now.plus(LEAD) >= floor;
         let (service, server, first) = match given {
             Some(clock) => (ServiceClock::after(floor, checkpoint, clock), None, floor),
             None => {
                 let server = Arc::new(ServerClock { offset: AtomicI64::new(offset(now)) });
-                let first = if is_past { now } else { floor };
+                let first = now.max(floor);
                 let clock: Arc<dyn Clock> = Arc::<ServerClock>::clone(&server);
                 (ServiceClock::after(first, None, clock), Some(server), first)
             }

@@ -162,7 +162,11 @@ impl PostgresEngine {
         // Once nobody else changes it.
         let store = schema::read(&DatabaseConnection::open(&address).await?).await?;
         let session = PreparedSession::connect(&address, &statements).await?;
-        let now = transaction::instant(&session).await?.now;
+        let mut now = transaction::instant(&session).await?.now;
+        if let Some(wait) = clock::wait_for_floor(&store, now).filter(|_| clock.is_none()) {
+            tokio::time::sleep(wait).await;
+            now = transaction::instant(&session).await?.now;
+        }
         let shared = Arc::new(Shared {
             address,
             keyspaces,

@@ -104,9 +104,12 @@ impl Ownership {
             Ok::<_, Failure>((connection, is_locked))
         };
         match locked.await {
-            // Before it could write its number, which each transaction would find too.
-            Ok((_, false)) => {
-                self.lose();
+            // By its own connection, which the server may think alive for some seconds; or by another process, whose
+            // number is then in the store soon.
+            Ok((connection, false)) => {
+                if let Ok(owner) = owner(&connection).await {
+                    self.check(owner);
+                }
                 None
             }
             Ok((connection, true)) => Some(connection),
@@ -160,6 +163,12 @@ async fn alive(address: &PostgresAddress) -> Result<DatabaseConnection, Failure>
     let connection = DatabaseConnection::open(address).await?;
     connection.client.batch_execute(SILENT_MAX).await?;
     Ok(connection)
+}
+
+/// The number in the store.
+async fn owner(connection: &DatabaseConnection) -> Result<Option<i64>, Failure> {
+    let sql = "SELECT owner FROM trestle_store";
+    Ok(connection.client.query_one(sql, &[]).await?.try_get(0)?)
 }
 
 async fn is_locked(connection: &DatabaseConnection) -> Result<bool, Failure> {

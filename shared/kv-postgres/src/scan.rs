@@ -11,8 +11,8 @@ use crate::{
     session::PreparedSession,
 };
 
-/// Most rows that are requested at a time.
-const BATCH_ROWS: usize = 1_000;
+/// Most rows that are requested at a time: a page of a thousand, and the row that shows whether there are more.
+const BATCH_ROWS: usize = 1_024;
 
 /// Reads the entries of a range. All of its requests must be of one snapshot; `once` is for none: then nothing is
 /// returned where one request is not enough.

@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
+    time::Duration,
 };
 
 use futures::future::try_join_all;
@@ -34,6 +35,9 @@ SET enable_bitmapscan = off";
 
 /// The function of the server that waits for a standby: its warnings are known by it, as their text is translated.
 const WAIT_FOR_STANDBY: &str = "SyncRepWaitForLSN";
+
+/// Longest time until a new connection can be used.
+const OPENED_WITHIN: Duration = Duration::from_secs(15);
 
 /// A connection. It ends when this is dropped.
 pub(crate) struct DatabaseConnection {
@@ -66,6 +70,10 @@ pub(crate) struct SessionStatements {
 impl DatabaseConnection {
     /// Connects.
     pub(crate) async fn open(address: &PostgresAddress) -> Result<Self, Failure> {
+        within(Self::open_at_leisure(address)).await
+    }
+
+    async fn open_at_leisure(address: &PostgresAddress) -> Result<Self, Failure> {
         let (client, mut connection) = address.config.connect(address.tls.clone()).await?;
         let is_wait_cancelled = Arc::new(AtomicBool::new(false));
         let noticed = Arc::clone(&is_wait_cancelled);
@@ -95,12 +103,15 @@ impl PreparedSession {
         let connection = DatabaseConnection::open(address).await?;
         let client = &connection.client;
         let keyspaces = sql.iter().map(|sql| SessionStatements::prepare(client, sql));
-        let (lock, clock, raise, keyspaces) = tokio::try_join!(
-            async { Ok(client.prepare(LOCK).await?) },
-            async { Ok(client.prepare(CLOCK).await?) },
-            async { Ok(client.prepare(RAISE).await?) },
-            try_join_all(keyspaces),
-        )?;
+        let prepared = async {
+            tokio::try_join!(
+                async { Ok(client.prepare(LOCK).await?) },
+                async { Ok(client.prepare(CLOCK).await?) },
+                async { Ok(client.prepare(RAISE).await?) },
+                try_join_all(keyspaces),
+            )
+        };
+        let (lock, clock, raise, keyspaces) = within(prepared).await?;
         Ok(Self { connection, lock, clock, raise, keyspaces })
     }
 
@@ -138,6 +149,12 @@ impl SessionStatements {
         )?;
         Ok(Self { get, read, scan_up, scan_down, newest, upsert, point, delete })
     }
+}
+
+/// Bounds what a server may take for a new connection: one that stands still accepts it and says nothing.
+async fn within<T>(made: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let timed = tokio::time::timeout(OPENED_WITHIN, made).await;
+    timed.unwrap_or_else(|_| Err(Failure::lost("the database accepts a connection and is silent")))
 }
 
 fn is_cancelled_wait(notice: &DbError) -> bool {

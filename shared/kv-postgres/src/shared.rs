@@ -65,7 +65,8 @@ impl DownSince {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn note(&self, failure: Option<&Failure>) {
+    /// Notes whether the database answered.
+    pub(crate) fn note(&self, failure: Option<&Failure>) {
         let mut down = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match (failure, &mut *down) {
             (None, down) => *down = None,

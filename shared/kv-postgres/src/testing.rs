@@ -135,12 +135,18 @@ impl PostgresServer {
     }
 
     /// Executes statements in a database.
+    ///
+    /// # Errors
+    /// What the server says.
     pub async fn execute(&self, database: &str, sql: &str) -> Result<(), String> {
         let client = self.client(database).await?;
         client.batch_execute(sql).await.map_err(|error| format!("{error}: {error:?}"))
     }
 
     /// A connection to a database.
+    ///
+    /// # Errors
+    /// What the server says.
     pub async fn client(&self, database: &str) -> Result<tokio_postgres::Client, String> {
         let mut config = tokio_postgres::Config::new();
         config.host_path(self.directory.path()).user("trestle").dbname(database);
@@ -185,6 +191,7 @@ fn is_root() -> bool {
 }
 
 /// Where the programs of the newest PostgreSQL are.
+#[expect(clippy::disallowed_methods, reason = "where the machine has its programs, for tests")]
 fn programs() -> Option<PathBuf> {
     let named = std::env::var_os("TRESTLE_TEST_POSTGRES_BIN").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -150,6 +150,7 @@ impl GroupWorker {
         }
         let ended = match ended {
             Ended::Committed => {
+                shared.down.note(None);
                 if let Some(floor) = floor {
                     shared.clock.stored(floor.floor);
                 }

@@ -29,6 +29,7 @@ fn tls_is_required_unless_the_server_is_this_machine_or_the_address_says_otherwi
         ("postgres://%2Frun%2Fpostgresql/store", SslMode::Disable),
         ("postgres://db/store?sslmode=disable", SslMode::Disable),
         ("postgres://localhost/store?sslmode=require", SslMode::Require),
+        ("postgres://localhost/store?hostaddr=192.0.2.1", SslMode::Require),
     ] {
         let parsed = PostgresAddress::parse(address).unwrap();
         assert_eq!(parsed.config.get_ssl_mode(), mode, "{address}");

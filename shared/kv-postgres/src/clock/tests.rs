@@ -12,12 +12,15 @@ fn store(floor: Ticks) -> StoreRow {
 }
 
 #[test]
-fn versions_start_after_the_floor_unless_the_clock_shows_that_they_are_past() {
+fn versions_start_after_the_floor_which_is_waited_for_if_it_is_near() {
     let second = Duration::from_secs(1);
+    let wait = |floor| wait_for_floor(&store(floor), NOW);
+    assert_eq!([wait(NOW), wait(NOW.after(10 * second))], [None; 2]);
+    assert_eq!(wait(NOW.after(second / 2)), Some(second / 2));
     for (floor, first) in [
         (Ticks::MIN, NOW),
         (NOW.before(second), NOW),
-        (NOW.after(second), NOW),
+        (NOW.after(second), NOW.after(second)),
         (NOW.after(10 * second), NOW.after(10 * second)),
     ] {
         let clock = EngineClock::open(&store(floor), NOW, None);

@@ -64,7 +64,8 @@ async fn a_process_whose_lock_was_taken_stops_by_itself() {
     // The connection that holds the lock ends, and somebody else is quicker.
     let take = "SELECT pg_terminate_backend(pid) FROM pg_locks \
                 WHERE locktype = 'advisory' AND pid <> pg_backend_pid(); \
-                SELECT pg_advisory_lock(hashtextextended('trestle owner', 0))";
+                SELECT pg_advisory_lock(hashtextextended('trestle owner', 0)); \
+                UPDATE trestle_store SET owner = 1";
     other.batch_execute(take).await.unwrap();
 
     let until = Instant::now() + Duration::from_secs(60);

@@ -51,11 +51,13 @@ impl TestStore for SharedStore {
         let processes = self.engines.len();
         self.engines.clear();
         // The connections live on the runtime of the test, whose other threads go on.
-        tokio::task::block_in_place(|| {
-            for _ in 0..processes {
-                let process = Handle::current().block_on(self.process());
-                self.engines.push(process);
-            }
+        let runtime = Handle::current();
+        self.engines = std::thread::scope(|scope| {
+            let opening = scope.spawn(|| {
+                let open = || runtime.block_on(self.process());
+                (0..processes).map(|_| open()).collect()
+            });
+            opening.join().unwrap()
         });
     }
 }

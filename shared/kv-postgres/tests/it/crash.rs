@@ -72,7 +72,7 @@ async fn a_crash_of_the_server_loses_nothing_that_was_acknowledged() {
         server.run().await;
     }
     is_over.store(true, Ordering::Relaxed);
-    let mut acknowledged = [0; WRITERS as usize];
+    let mut acknowledged = vec![0; usize::try_from(WRITERS).unwrap()];
     while let Some(written) = writers.join_next().await {
         let (name, count) = written.unwrap();
         acknowledged[usize::try_from(name).unwrap()] = count;

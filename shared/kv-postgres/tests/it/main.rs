@@ -1,6 +1,8 @@
 //! The engine over real servers of PostgreSQL, which each test starts for itself. Where the machine has none, the tests
 //! say so and pass; with `TRESTLE_TEST_POSTGRES_BIN` they use the programs of that directory.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
 mod alone;
 mod conform;
 mod crash;
