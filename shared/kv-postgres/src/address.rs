@@ -23,7 +23,7 @@ const SILENT_MAX: Duration = Duration::from_secs(10);
 /// `sslmode` says otherwise and a host is not this machine.
 #[derive(Clone)]
 pub struct PostgresAddress {
-    pub(crate) config: tokio_postgres::Config,
+    config: tokio_postgres::Config,
     pub(crate) tls: MakeRustlsConnect,
 }
 
@@ -54,11 +54,40 @@ impl PostgresAddress {
                 && config.get_hostaddrs().iter().all(std::net::IpAddr::is_loopback);
             config.ssl_mode(if is_here { SslMode::Disable } else { SslMode::Require });
         }
-        // Only a primary takes changes, and only it has all of them to read.
-        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-        config.application_name("trestle").connect_timeout(CONNECT_WITHIN);
-        config.tcp_user_timeout(SILENT_MAX).keepalives_idle(SILENT_MAX / 2);
         Ok(Self { config, tls: tls(root)? })
+    }
+
+    /// How to connect to each of its hosts: one that is silent must not keep the others from being tried.
+    pub(crate) fn hosts(&self) -> Vec<tokio_postgres::Config> {
+        let (all, ports) = (&self.config, self.config.get_ports());
+        let single = |(index, host): (usize, &Host)| {
+            let mut config = tokio_postgres::Config::new();
+            match host {
+                Host::Tcp(name) => config.host(name),
+                Host::Unix(path) => config.host_path(path),
+            };
+            if let Some(port) = ports.get(index).or(ports.first()) {
+                config.port(*port);
+            }
+            if let Some(address) = all.get_hostaddrs().get(index) {
+                config.hostaddr(*address);
+            }
+            if let Some(user) = all.get_user() {
+                config.user(user);
+            }
+            if let Some(password) = all.get_password() {
+                config.password(password);
+            }
+            config.dbname(all.get_dbname().unwrap_or_default());
+            config.options(all.get_options().unwrap_or_default());
+            config.ssl_mode(all.get_ssl_mode()).channel_binding(all.get_channel_binding());
+            // Only a primary takes changes, and only it has all of them to read.
+            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+            config.application_name("trestle").connect_timeout(CONNECT_WITHIN);
+            config.tcp_user_timeout(SILENT_MAX).keepalives_idle(SILENT_MAX / 2);
+            config
+        };
+        all.get_hosts().iter().enumerate().map(single).collect()
     }
 
     /// Whether it has a password.

@@ -24,7 +24,7 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// A connection that says nothing for so long is ended by the server.
 const SILENT_MAX: &str = "\
-SET idle_session_timeout = '8s'; SET tcp_keepalives_idle = 4; SET tcp_keepalives_interval = 2; \
+SET idle_session_timeout = '5s'; SET lock_timeout = 0; SET tcp_keepalives_idle = 4; SET tcp_keepalives_interval = 2; \
 SET tcp_keepalives_count = 2";
 
 /// The lock of the process that is alive.
@@ -54,9 +54,10 @@ impl Ownership {
         address: &PostgresAddress,
         waiting: impl FnOnce(),
     ) -> Result<(Arc<Self>, DatabaseConnection), Failure> {
+        let number = rand::random_range(1..i64::MAX);
         let mut waiting = Some(waiting);
         let connection = loop {
-            match locked(address, &mut waiting).await {
+            match taken(address, number, &mut waiting).await {
                 Ok(connection) => break connection,
                 // It waits on, also while the database is away.
                 Err(failure) if waiting.is_none() => {
@@ -66,12 +67,6 @@ impl Ownership {
                 Err(failure) => return Err(failure),
             }
         };
-        let number = rand::random_range(1..i64::MAX);
-        let client = &connection.client;
-        client.batch_execute("BEGIN").await?;
-        client.query("SELECT pg_advisory_xact_lock($1)", &[&FENCE]).await?;
-        client.execute("UPDATE trestle_store SET owner = $1", &[&number]).await?;
-        client.batch_execute("COMMIT").await?;
         let (lost, is_closed) = Default::default();
         Ok((Arc::new(Self { number, lost, is_closed }), connection))
     }
@@ -101,18 +96,13 @@ impl Ownership {
         let locked = async {
             let connection = alive(address).await?;
             let is_locked = is_locked(&connection).await?;
-            Ok::<_, Failure>((connection, is_locked))
+            // Another process may have had the store meanwhile.
+            self.check(owner(&connection).await?);
+            Ok::<_, Failure>(is_locked.then_some(connection))
         };
         match locked.await {
-            // By its own connection, which the server may think alive for some seconds; or by another process, whose
-            // number is then in the store soon.
-            Ok((connection, false)) => {
-                if let Ok(owner) = owner(&connection).await {
-                    self.check(owner);
-                }
-                None
-            }
-            Ok((connection, true)) => Some(connection),
+            // The server may think our own connection alive for some seconds.
+            Ok(connection) => connection,
             Err(failure) => {
                 tracing::debug!(reason = %failure.reason(), "the lock of the store cannot be confirmed");
                 None
@@ -143,9 +133,11 @@ impl Ownership {
     }
 }
 
-/// A connection that has the lock, once no other one has. Calls `waiting`, if it is there, where it has to wait.
-async fn locked(
+/// A connection that has the lock, once no other one has, and whose number is in the store. Calls `waiting`, if it is
+/// there, where it has to wait.
+async fn taken(
     address: &PostgresAddress,
+    number: i64,
     waiting: &mut Option<impl FnOnce()>,
 ) -> Result<DatabaseConnection, Failure> {
     let connection = alive(address).await?;
@@ -155,6 +147,11 @@ async fn locked(
         }
         sleep(EVERY).await;
     }
+    let client = &connection.client;
+    client.batch_execute("BEGIN").await?;
+    client.query("SELECT pg_advisory_xact_lock($1)", &[&FENCE]).await?;
+    client.execute("UPDATE trestle_store SET owner = $1 WHERE one", &[&number]).await?;
+    client.batch_execute("COMMIT").await?;
     Ok(connection)
 }
 
@@ -167,7 +164,7 @@ async fn alive(address: &PostgresAddress) -> Result<DatabaseConnection, Failure>
 
 /// The number in the store.
 async fn owner(connection: &DatabaseConnection) -> Result<Option<i64>, Failure> {
-    let sql = "SELECT owner FROM trestle_store";
+    let sql = "SELECT owner FROM trestle_store WHERE one";
     Ok(connection.client.query_one(sql, &[]).await?.try_get(0)?)
 }
 

@@ -87,7 +87,7 @@ impl Readers {
             let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let (session, is_new) = match idle {
                 Some(session) => (session, false),
-                None => (self.shared.connect().await?, true),
+                None => (self.shared.connect_patiently().await?, true),
             };
             let begun = session.client().batch_execute(BEGIN).await.map_err(Failure::from);
             match begun {
@@ -114,7 +114,7 @@ impl Readers {
         if let Some(session) = slot.as_ref().filter(|session| session.is_open()) {
             return Ok((Arc::clone(session), false));
         }
-        let session = Arc::new(self.shared.connect().await?);
+        let session = Arc::new(self.shared.connect_patiently().await?);
         *slot = Some(Arc::clone(&session));
         Ok((session, true))
     }

@@ -22,7 +22,7 @@ clock_time bigint, clock_elapsed bigint, clock_boot uuid)";
 /// Raises the floor of versions, and stores service time with it.
 pub(crate) const RAISE: &str = "\
 UPDATE trestle_store SET floor = greatest(floor, $1), \
-clock_time = $2, clock_elapsed = $3, clock_boot = $4::text::uuid";
+clock_time = $2, clock_elapsed = $3, clock_boot = $4::text::uuid WHERE one";
 
 /// Oldest version of the server: older ones are no longer maintained by its project.
 const SERVER_MIN: i32 = 140_000;

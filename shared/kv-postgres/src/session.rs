@@ -10,7 +10,7 @@ use std::{
 };
 
 use futures::future::try_join_all;
-use tokio_postgres::{AsyncMessage, Client, Statement, error::DbError};
+use tokio_postgres::{AsyncMessage, Client, Config, Statement, error::DbError};
 
 use crate::{
     address::PostgresAddress,
@@ -30,14 +30,15 @@ SET statement_timeout = 0; \
 SET client_min_messages = 'warning'; \
 SET default_transaction_isolation = 'read committed'; \
 SET plan_cache_mode = 'force_generic_plan'; \
+SET jit = off; \
 SET enable_seqscan = off; \
 SET enable_bitmapscan = off";
 
 /// The function of the server that waits for a standby: its warnings are known by it, as their text is translated.
 const WAIT_FOR_STANDBY: &str = "SyncRepWaitForLSN";
 
-/// Longest time until a new connection can be used.
-const OPENED_WITHIN: Duration = Duration::from_secs(15);
+/// Longest time until a new connection to a host can be used.
+const OPENED_WITHIN: Duration = Duration::from_secs(6);
 
 /// A connection. It ends when this is dropped.
 pub(crate) struct DatabaseConnection {
@@ -68,13 +69,20 @@ pub(crate) struct SessionStatements {
 }
 
 impl DatabaseConnection {
-    /// Connects.
+    /// Connects to the first host that is a primary.
     pub(crate) async fn open(address: &PostgresAddress) -> Result<Self, Failure> {
-        within(Self::open_at_leisure(address)).await
+        let mut failure = Failure::lost("the address names no host");
+        for host in address.hosts() {
+            match within(Self::open_at(&host, address)).await {
+                Ok(connection) => return Ok(connection),
+                Err(failed) => failure = failed,
+            }
+        }
+        Err(failure)
     }
 
-    async fn open_at_leisure(address: &PostgresAddress) -> Result<Self, Failure> {
-        let (client, mut connection) = address.config.connect(address.tls.clone()).await?;
+    async fn open_at(host: &Config, address: &PostgresAddress) -> Result<Self, Failure> {
+        let (client, mut connection) = host.connect(address.tls.clone()).await?;
         let is_wait_cancelled = Arc::new(AtomicBool::new(false));
         let noticed = Arc::clone(&is_wait_cancelled);
         // It ends with the client.

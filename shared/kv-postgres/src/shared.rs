@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use trestle_kv::{CommitPoint, Keyspaces, Limits, PointHook};
 
 use crate::{
@@ -16,6 +16,9 @@ use crate::{
 /// Changes wait for a database that is away, for example while another server takes over. After that they are rejected
 /// at once until it is back.
 const DOWN_LONG: Duration = Duration::from_secs(10);
+
+/// Pause before a read connects again.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// See the module.
 pub(crate) struct Shared {
@@ -41,6 +44,16 @@ impl Shared {
         let connected = PreparedSession::connect(&self.address, &self.statements).await;
         self.down.note(connected.as_ref().err());
         connected
+    }
+
+    /// The same for a read, which waits for a database that is away, as changes do.
+    pub(crate) async fn connect_patiently(&self) -> Result<PreparedSession, Failure> {
+        loop {
+            match self.connect().await {
+                Err(Failure::Lost(_)) if !self.is_down_for_long() => sleep(AGAIN).await,
+                connected => return connected,
+            }
+        }
     }
 
     /// Whether the database cannot be connected to for so long that no change waits for it.

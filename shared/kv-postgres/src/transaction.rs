@@ -55,7 +55,7 @@ pub(crate) async fn begin(
     let locks: [&(dyn ToSql + Sync); 2] = [&numbers, &exclusive];
     // Each statement sees what is committed when it begins: the reads see what the locks waited for.
     let (began, locked, read, at) = join4(
-        client.batch_execute("BEGIN"),
+        client.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED"),
         client.query(&session.lock, &locks),
         read_all(session, rows, rewritten),
         instant(session),

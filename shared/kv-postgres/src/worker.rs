@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use trestle_kv::{CommitError, CommitPoint, Lock, Version, decide::ChangeRules};
 
 use crate::{
@@ -17,6 +17,8 @@ use crate::{
 
 /// How long a group is tried.
 const TRIED_FOR: Duration = Duration::from_secs(20);
+/// Longest time until a group has its locks and what it reads; a wait for locks ends before.
+const BEGUN_WITHIN: Duration = Duration::from_secs(15);
 /// First pause before another try; each is twice as long, up to the last.
 const PAUSE: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
@@ -96,11 +98,17 @@ impl GroupWorker {
         }
         strongest(&mut domains);
         let rows = rows_read(&group, &shared.keyspaces);
-        let locked = match begin(&session, &domains, &rows, rewritten).await {
-            Ok(locked) => locked,
-            Err(failure) => {
+        // A server that stands still is another one's turn: nothing was written.
+        let begun = timeout(BEGUN_WITHIN, begin(&session, &domains, &rows, rewritten)).await;
+        let locked = match begun {
+            Ok(Ok(locked)) => locked,
+            Ok(Err(failure)) => {
                 self.end(session).await;
                 return after_failure(group, failure, rewritten.clone());
+            }
+            Err(_) => {
+                let failure = Failure::lost("the database does not answer");
+                return Tried::Again(group, failure, rewritten.clone());
             }
         };
         if let Some(ownership) = &shared.ownership {
@@ -144,8 +152,10 @@ impl GroupWorker {
         }
         let floor = shared.clock.new_floor();
         let ended = commit(&session, &shared.keyspaces, &decided.writes, floor).await;
-        // A server that takes no changes has become a standby: the next connection finds the primary.
-        if session.is_open() && !ended.is_read_only() {
+        // A server that takes no changes has become a standby: the next connection finds the primary. After an unknown
+        // outcome the transaction may still be there.
+        let is_ended = !matches!(ended, Ended::Unknown(_)) && !ended.is_read_only();
+        if session.is_open() && is_ended {
             self.session = Some(session);
         }
         let ended = match ended {

@@ -11,7 +11,17 @@ fn addresses_are_those_of_psql_and_are_shown_without_secrets() {
     assert_eq!(parsed.shown(), "postgres://db1:5432,db2:5433/store");
     assert_eq!(format!("{parsed:?}"), parsed.shown());
     assert_eq!(parsed.config.get_ssl_mode(), SslMode::Require);
-    assert_eq!(parsed.config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+    let hosts = parsed.hosts();
+    let ports: Vec<_> = hosts.iter().map(|host| host.get_ports().to_vec()).collect();
+    assert_eq!(ports, [[5432], [5433]]);
+    for host in &hosts {
+        assert_eq!(host.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+        assert_eq!((host.get_hosts().len(), host.get_user()), (1, Some("trestle")));
+        assert_eq!(
+            (host.get_password(), host.get_dbname()),
+            (Some(&b"hunter2"[..]), Some("store"))
+        );
+    }
     assert_eq!(parsed.config.get_password(), Some(&b"hunter2"[..]));
 
     let other = parsed.clone().with_password("from a file");
