@@ -1,7 +1,9 @@
 //! The command `repair`: it shows what a store that does not open would lose, and removes it only with `--accept-loss`.
 
 use std::{
+    collections::BTreeMap,
     fs,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -227,4 +229,74 @@ fn a_store_that_is_lost_beside_its_objects_is_not_made_anew() {
     fs::rename(&aside, &kv).unwrap();
     let read = succeeds(&store.serve(), &["blob", "cat", "photos/a"]).output;
     assert_eq!(read.as_bytes(), vec![7; 100_000]);
+}
+
+/// The files below a folder, with what they hold.
+fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let (folders, files): (Vec<_>, Vec<_>) = files.partition(|path| path.is_dir());
+    let files = files.into_iter().map(|file| (file.clone(), fs::read(file).unwrap()));
+    files.chain(folders.iter().flat_map(|folder| contents(folder))).collect()
+}
+
+/// The only table of a keyspace.
+fn table(store: &KilledStore, keyspace: &str) -> PathBuf {
+    let tables = store.data.path().join("kv/db/keyspaces").join(keyspace).join("tables");
+    fs::read_dir(tables).unwrap().next().unwrap().unwrap().path()
+}
+
+#[test]
+fn numbers_are_not_given_again_where_a_repair_lost_their_counters() {
+    let store = KilledStore::new();
+    let server = store.serve();
+    succeeds(&server, &["blob", "container", "create", "photos"]);
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("big"), vec![7; 100_000]).unwrap();
+    (0..300).for_each(|file| fs::write(folder.path().join(format!("{file}")), "x").unwrap());
+    let photos = format!("{}/", folder.path().display());
+    succeeds(&server, &["blob", "cp", "-r", &photos, "blob://photos/"]);
+    assert_eq!(server.terminate(), Some(0));
+    assert_eq!(Ended::of(bare(&["compact", "--data-dir", store.path()])).code, Some(0));
+    fs::remove_file(store.journal()).unwrap();
+    // The catalog of tables, and the first block of blobs: containers and counters.
+    fs::remove_file(table(&store, "1")).unwrap();
+    let mut bytes = fs::read(table(&store, "6")).unwrap();
+    bytes[60] ^= 1;
+    fs::write(table(&store, "6"), bytes).unwrap();
+
+    let repaired = store.repair(&["--accept-loss"]);
+
+    assert_eq!(repaired.code, Some(0), "{repaired:?}");
+    contains(&repaired, &["lost, nothing of it can be read: file=`db/keyspaces/1/tables/"]);
+    contains(&repaired, &["keyspace=`entity`, rows=`8`", "  lost, between keys: after="]);
+    let objects = contents(&store.data.path().join("blob"));
+    let server = store.serve();
+    succeeds(&server, &["table", "create", "other"]);
+    assert_eq!(succeeds(&server, &["table", "export", "other", "-"]).output, "");
+    succeeds(&server, &["blob", "container", "create", "other"]);
+    let listed = succeeds(&server, &["blob", "ls", "other/", "-o", "jsonl"]);
+    assert_eq!(listed.output, "");
+    fs::write(folder.path().join("big"), vec![8; 100_000]).unwrap();
+    let big = folder.path().join("big").display().to_string();
+    succeeds(&server, &["blob", "cp", &big, "blob://other/big"]);
+    let after = contents(&store.data.path().join("blob"));
+    assert_eq!(after.len(), objects.len() + 1);
+    assert!(objects.iter().all(|(object, bytes)| after.get(object) == Some(bytes)));
+}
+
+#[test]
+fn a_repaired_store_is_for_its_owner_alone() {
+    let store = KilledStore::new();
+    assert_eq!(store.serve().terminate(), Some(0));
+    assert_eq!(Ended::of(bare(&["compact", "--data-dir", store.path()])).code, Some(0));
+    fs::write(table(&store, "2"), "damaged").unwrap();
+
+    assert_eq!(store.repair(&["--accept-loss"]).code, Some(0));
+
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let kv = store.data.path().join("kv");
+    assert_eq!(mode(&kv), 0o700);
+    let files = contents(&kv);
+    let open: Vec<_> = files.keys().filter(|file| mode(file) != 0o600).collect();
+    assert!(open.is_empty(), "{open:?}");
 }

@@ -10,7 +10,7 @@
 use std::{ops::Range, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use trestle_kv::{ChangeSpec, Engine, Lock, Writes, transact};
+use trestle_kv::{ChangeSpec, Engine, Lock, ScanLimit, Span, Writes, transact};
 use trestle_model::time::Ticks;
 
 use crate::{
@@ -31,6 +31,12 @@ pub(crate) struct Ids {
     contents: tokio::sync::Mutex<IdBlock>,
     first_content: u64,
     mark: u64,
+}
+
+/// A counter of ids, and rows that begin with such an id.
+struct NumberedRows {
+    counter: Bytes,
+    rows: Span,
 }
 
 /// Ids that were allocated and not used yet.
@@ -60,7 +66,8 @@ impl Ids {
     /// # Errors
     /// A failed commit.
     pub(crate) async fn container(&self) -> Result<ContainerId, BlobError> {
-        self.next(&self.containers, keys::next_container_id(), None).await.map(ContainerId)
+        let ids = NumberedRows { counter: keys::next_container_id(), rows: keys::every_blob() };
+        self.next(&self.containers, ids, None).await.map(ContainerId)
     }
 
     /// An id that no content ever had.
@@ -68,30 +75,40 @@ impl Ids {
     /// # Errors
     /// A failed commit.
     pub(crate) async fn content(&self) -> Result<ContentId, BlobError> {
-        self.next(&self.contents, keys::next_content_id(), Some(self.first_content))
-            .await
-            .map(ContentId)
+        let ids = NumberedRows { counter: keys::next_content_id(), rows: keys::every_live() };
+        self.next(&self.contents, ids, Some(self.first_content)).await.map(ContentId)
     }
 
     async fn next(
         &self,
         block: &tokio::sync::Mutex<IdBlock>,
-        counter: Bytes,
+        NumberedRows { counter, rows }: NumberedRows,
         recorded_from: Option<u64>,
     ) -> Result<u64, BlobError> {
         let mut block = block.lock().await;
         let now = self.engine.now();
         if block.rest.is_empty() || now.since(block.allocated_at) >= BLOCK_TIME {
             let recorded = recorded_from.map(|from| (from, now));
-            let rest = self.take_block(counter, recorded).await?;
+            let is_first = block.allocated_at == Ticks::MIN;
+            let behind = if is_first { self.behind(rows).await? } else { 0 };
+            let rest = self.take_block(counter, behind, recorded).await?;
             *block = IdBlock { rest, allocated_at: now };
         }
         block.rest.next().ok_or_else(|| BlobError::corrupt("block of ids"))
     }
 
+    /// A number behind those of these rows. The counter of a store that was repaired may be lost, or an earlier one; an
+    /// id that is given again would replace the content of a blob.
+    async fn behind(&self, rows: Span) -> Result<u64, BlobError> {
+        let scan = self.engine.scan(&rows.backward(), ScanLimit { rows: 1, bytes: 1 }).await?;
+        let last = scan.entries.first().map(|row| keys::number_of(&row.key)).transpose()?;
+        Ok(last.map_or(0, |last| last.saturating_add(1)))
+    }
+
     async fn take_block(
         &self,
         counter: Bytes,
+        behind: u64,
         recorded: Option<(u64, Ticks)>,
     ) -> Result<Range<u64>, BlobError> {
         // The record of the block has the first id in its key, so the id is read before it is allocated.
@@ -99,7 +116,7 @@ impl Ids {
             Some(value) => keys::decode_number(&value, "next id")?,
             None => 1,
         };
-        let first = recorded.map_or(stored, |(from, _)| stored.max(from));
+        let first = recorded.map_or(stored, |(from, _)| stored.max(from)).max(behind);
         let end = first.saturating_add(BLOCK);
         let record = keys::content_ids(ContentId(first));
         let mut spec = ChangeSpec::new(keys::own_domain(&counter));
@@ -122,5 +139,33 @@ impl Ids {
             // Another process allocated this block; its client repeats the call.
             false => Err(BlobError::Busy),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trestle_kv::MemoryEngine;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn ids_go_on_behind_those_of_rows_where_the_counter_was_lost() {
+        let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new(keys::KEYSPACES.to_vec()));
+        let used = ContentId(500);
+        let spec = ChangeSpec::new(keys::own_domain(&keys::live(used)));
+        let mut writes = Writes::new();
+        writes.put(keys::live(used), keys::encode_number(1));
+        transact(&*engine, spec, move |_, _| Ok::<_, BlobError>((writes.clone(), ())))
+            .await
+            .unwrap()
+            .unwrap();
+
+        let ids = Ids::new(Arc::clone(&engine), 1, 0);
+
+        assert_eq!(ids.content().await.unwrap(), ContentId(501));
+        assert_eq!(ids.content().await.unwrap(), ContentId(502));
+        assert_eq!(ids.container().await.unwrap(), ContainerId(1));
+        let restarted = Ids::new(engine, 1, 0);
+        assert!(restarted.content().await.unwrap() > ContentId(502));
     }
 }

@@ -415,6 +415,16 @@ pub(crate) fn every_content_ids() -> Span {
     Span::prefix(&[CONTENT_IDS])
 }
 
+/// The blobs of all containers.
+pub(crate) fn every_blob() -> Span {
+    Span::prefix(&[BLOB])
+}
+
+/// Every live content.
+pub(crate) fn every_live() -> Span {
+    Span::prefix(&[LIVE])
+}
+
 /// Key of a content that a blob or a staged block has, or that is retired.
 pub(crate) fn live(content: ContentId) -> Bytes {
     numbered(LIVE, content.0)

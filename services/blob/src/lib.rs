@@ -35,6 +35,7 @@ mod past;
 mod read_memory;
 mod record;
 mod remote;
+pub mod repair;
 mod space_shortage;
 mod stored;
 mod sweep;

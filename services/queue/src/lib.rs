@@ -38,6 +38,7 @@ mod receive;
 mod record;
 mod redrive;
 mod release;
+pub mod repair;
 mod send;
 mod slot;
 mod stats;

@@ -28,6 +28,7 @@ pub mod operation;
 mod page_token;
 pub mod query;
 mod read;
+pub mod repair;
 #[cfg(test)]
 mod samples;
 pub mod stored;

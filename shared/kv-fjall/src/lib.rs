@@ -46,6 +46,7 @@ mod options;
 mod per_thread;
 mod read_cache;
 mod read_epochs;
+mod readable_rows;
 mod reader;
 mod reclaim;
 mod reclaim_run;
@@ -84,9 +85,10 @@ pub use self::options::{
     FjallOptions, GroupObserver, MIN_FREE_BYTES_MIN, OpenError, SpaceProbe, SyncObserver,
     SyncPolicy,
 };
+pub use self::readable_rows::{UnreadableRange, UnreadableRanges};
 pub use self::reader::StoreReader;
 pub use self::repair::{JournalLoss, RepairDone, RepairPlan};
-pub use self::salvage::SalvagedKeyspace;
+pub use self::salvage::{RepairRules, SalvagedKeyspace};
 pub use self::stats::{EngineStats, GroupWrite};
 pub use self::table_files::{DamagedFile, FileProblem};
 pub use self::writer::{FillError, StoreWriter};

@@ -18,7 +18,8 @@ use std::path::Path;
 
 use trestle_kv::Keyspace;
 
-const FILE: &str = "MANIFEST";
+/// The name of the file, in the directory of the engine.
+pub(super) const FILE: &str = "MANIFEST";
 const WRITER: &str = "WRITTEN_BY";
 /// The version of this program.
 const PROGRAM: &str = env!("CARGO_PKG_VERSION");

@@ -47,10 +47,6 @@ impl StoreReader {
         Ok(Self { shared: open::open(&options)? })
     }
 
-    pub(super) fn state(&self) -> &EngineState {
-        &self.shared
-    }
-
     /// The newest version that may have been given in this store: none of a change in it is greater, and every version
     /// of an engine that opens it will be.
     #[must_use]

@@ -16,7 +16,7 @@ use super::last_durability;
 use super::manifest::{self, ManifestVerdict};
 use super::options::OpenError;
 use super::recovery::{self, JournalSet};
-use super::salvage::{Salvage, SalvagedKeyspace};
+use super::salvage::{self, RepairRules, Salvage, SalvagedKeyspace};
 use super::table_files::{self, DamagedFile, FileCheck};
 use trestle_kv::{Keyspace, Keyspaces};
 
@@ -31,6 +31,8 @@ pub struct RepairPlan {
     is_empty_journal_needed: bool,
     keyspaces: Vec<Keyspace>,
     damaged: Vec<DamagedFile>,
+    /// What is whole of each journal.
+    journals: Vec<(u64, Vec<WholeRun>)>,
     _lock: File,
 }
 
@@ -84,7 +86,7 @@ impl RepairPlan {
     }
 
     /// Examines the journals, and no tables.
-    pub(super) fn of_journals(path: &Path, keyspaces: &[Keyspace]) -> Result<Self, OpenError> {
+    fn of_journals(path: &Path, keyspaces: &[Keyspace]) -> Result<Self, OpenError> {
         let io_failed = |source| OpenError::Io { path: path.to_owned(), source };
         let unfit = |reason: &str| OpenError::Manifest { path: path.into(), reason: reason.into() };
         let routes = Keyspaces::new(keyspaces.to_vec());
@@ -111,7 +113,12 @@ impl RepairPlan {
         let journals = JournalSet::read(&database).map_err(io_failed)?;
         let is_in_order = last_durability::was_in_order(path).map_err(io_failed)?;
         let losses = losses(&journals, is_in_order && marker.is_none(), marker.is_some(), &routes);
+        let kept = |(number, exam): &(u64, JournalExam)| {
+            let loss = losses.iter().find(|loss| loss.number == *number);
+            (*number, loss.map_or_else(|| vec![exam.whole], |loss| loss.kept.clone()))
+        };
         Ok(Self {
+            journals: journals.exams.iter().map(kept).collect(),
             path: path.to_owned(),
             losses,
             emptied: journals.emptied(),
@@ -158,16 +165,26 @@ impl RepairPlan {
     ///
     /// # Errors
     /// The file system failed, or the store cannot be read even without its damaged tables.
-    pub fn accept_loss(self) -> Result<RepairDone, OpenError> {
+    pub fn accept_loss(self, rules: &RepairRules) -> Result<RepairDone, OpenError> {
         if !self.damaged.is_empty() {
-            let Self { path, keyspaces, damaged, .. } = &self;
-            let (originals, salvaged) = Salvage { path, keyspaces, damaged }.run()?;
+            let Self { path, keyspaces, damaged, journals, .. } = &self;
+            let (originals, salvaged) =
+                Salvage { path, keyspaces, damaged, journals, rules }.run()?;
             return Ok(RepairDone { originals, salvaged });
         }
         let accepted = self.replace_files();
         let originals =
             accepted.map_err(|source| OpenError::Io { path: self.path.clone(), source })?;
         Ok(RepairDone { originals, salvaged: Vec::new() })
+    }
+
+    /// Removes what repairs that were killed left beside the directory: copies, and no originals.
+    ///
+    /// # Errors
+    /// The file system failed.
+    pub fn remove_drafts(&self) -> Result<(), OpenError> {
+        let removed = salvage::remove_drafts(&self.path);
+        removed.map_err(|source| OpenError::Io { path: self.path.clone(), source })
     }
 
     fn replace_files(&self) -> io::Result<PathBuf> {

@@ -1,41 +1,49 @@
 //! Repair of a store whose tables are damaged: every row that can be read goes into a new store, which then takes the
 //! place of the damaged one. That is kept as it is.
 //!
-//! The rows are read from a copy of links, since the database removes what it does not expect from a directory that it
-//! opens. Damaged tables are part of it as far as the database opens it with them; else it does without. So a row that
+//! The tables are read from a copy of links, since the database removes what it does not expect from a directory that
+//! it opens. Damaged tables are part of it unless the database does not open them. The journals are read by ourselves:
+//! the database leaves out what a later table shows to be in tables, also where the table with it is lost. A row that
 //! a lost table deleted or replaced may be back in its earlier state.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
-use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
-use fjall::{AbstractTree as _, Readable as _, UserKey};
+use fjall::{AbstractTree as _, Database};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
+use super::archive;
 use super::inventory::{CURRENT, DATABASE, DATABASE_LOCK, NAMES, VERSION};
-use super::options::OpenError;
-use super::reader::StoreReader;
-use super::repair::RepairPlan;
-use super::shared::{EngineState, Tree};
+use super::journal::{self, GroupReader, WholeRun};
+use super::logged_change::LoggedChange;
+use super::manifest::{self, ManifestVerdict};
+use super::options::{FjallOptions, OpenError};
+use super::readable_rows::{JournaledRows, ReadableRows, UnreadableRanges};
+use super::shared::Tree;
 use super::table_files::{self, DamagedFile, ListedTable, TABLES, TableList};
 use super::writer::{FillError, StoreWriter};
-use super::{directory, journal};
-use trestle_kv::{Entry, Keyspace, after_prefix};
+use super::{directory, failure, open, version_floor};
+use trestle_kv::{Entry, Keyspace};
+use trestle_model::time::Ticks;
 
 /// Runs of a level, at most, where the levels are not known any more.
 const RUNS_MAX: usize = 255;
+/// Memory for blocks, in bytes: each is read once.
+const CACHE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// What a repair read of a keyspace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SalvagedKeyspace {
     /// Its name.
     pub keyspace: &'static str,
     /// Rows that were read, and are in the new store.
     pub rows: u64,
     /// Ranges of keys that could not be read.
-    pub gaps: u64,
+    pub unreadable: UnreadableRanges,
+    /// Tables of which nothing could be read, relative to the directory.
+    pub lost_tables: Vec<String>,
 }
 
 /// The store to repair.
@@ -43,112 +51,244 @@ pub(super) struct Salvage<'a> {
     pub(super) path: &'a Path,
     pub(super) keyspaces: &'a [Keyspace],
     pub(super) damaged: &'a [DamagedFile],
+    /// What is whole of each journal.
+    pub(super) journals: &'a [(u64, Vec<WholeRun>)],
+    pub(super) rules: &'a RepairRules,
+}
+
+/// What the services change in a store that lost rows: the engine knows none of theirs.
+#[derive(Debug, Clone)]
+pub struct RepairRules {
+    /// The row as a repaired store has it; none for one that it must not have.
+    pub repaired: fn(Entry) -> Option<Entry>,
+    /// Rows that are put in any case, such as the next of numbers that must not be given twice: what was stored of
+    /// them may be lost, or be back in an earlier state.
+    pub raised: Vec<Entry>,
+}
+
+/// A table: the number of its keyspace, and its own.
+type TableNumber = (u64, u64);
+
+/// What can be opened of the store.
+struct OpenedCopy {
+    trees: Vec<Tree>,
+    _database: Database,
+    lost: BTreeSet<TableNumber>,
 }
 
 impl Salvage<'_> {
-    /// Replaces the store by one with what can be read of it; where the damaged one is then. Both directories beside it
-    /// that an earlier repair left are removed first.
+    /// Replaces the store by one with what can be read of it; where the damaged one is then. What an earlier repair
+    /// left beside it is removed first, and what this one leaves at last.
     pub(super) fn run(&self) -> Result<(PathBuf, Vec<SalvagedKeyspace>), OpenError> {
-        let (copy, repaired) = (self.beside("readable"), self.beside("repaired"));
-        for folder in [&copy, &repaired] {
-            remove(folder).map_err(|source| self.failed(source))?;
-        }
-        let reader = self.open_copy(&copy)?;
+        let io_failed = |source| self.failed(source);
+        remove_drafts(self.path).map_err(io_failed)?;
+        let done = self.fill().and_then(|keyspaces| {
+            let originals = self.exchange().map_err(io_failed)?;
+            Ok((originals, keyspaces))
+        });
+        let removed = remove_drafts(self.path).map_err(io_failed);
+        done.and_then(|done| removed.map(|()| done))
+    }
+
+    /// Makes the new store beside the damaged one.
+    fn fill(&self) -> Result<Vec<SalvagedKeyspace>, OpenError> {
+        let (copy, repaired) = (beside(self.path, READABLE), beside(self.path, REPAIRED));
+        let opened = self.open_copy(&copy)?;
         let mut writer = StoreWriter::create(&repaired, self.keyspaces.to_vec())?;
-        let filled = (self.keyspaces.iter())
-            .map(|keyspace| fill(&mut writer, &reader, keyspace))
-            .collect::<Result<Vec<_>, FillError>>();
-        let keyspaces = filled.map_err(|error| OpenError::Recovery {
-            path: repaired.clone(),
-            reason: error.to_string(),
-        })?;
-        writer.finish(reader.version_floor())?;
-        drop(reader);
-        let originals = self.exchange(&repaired).map_err(|source| self.failed(source))?;
-        remove(&copy).map_err(|source| self.failed(source))?;
-        Ok((originals, keyspaces))
+        let mut salvaged = Vec::new();
+        let mut floor = Ticks::MIN;
+        for ((number, keyspace), tree) in (1..).zip(self.keyspaces).zip(&opened.trees) {
+            let journaled = self.journaled(number, keyspace, tree);
+            let journaled = journaled.map_err(|source| self.failed(source))?;
+            floor = floor.max(version_floor::readable(tree, &journaled));
+            let is_damaged = |table| self.is_damaged(number, table);
+            let mut rows = ReadableRows::of_keyspace(tree, keyspace, journaled, is_damaged);
+            let next = std::iter::from_fn(|| rows.next_row());
+            let next = next.filter_map(self.rules.repaired).map(Ok);
+            let filled = writer.fill::<FillError>(keyspace.name, next);
+            let lost = opened.lost.iter().filter(|(of, _)| *of == number);
+            let file = |(_, table): &TableNumber| table_files::table_name(number, *table);
+            salvaged.push(SalvagedKeyspace {
+                keyspace: keyspace.name,
+                rows: filled.map_err(|error| unwritten(&repaired, &error))?,
+                unreadable: rows.unreadable,
+                lost_tables: lost.map(file).collect(),
+            });
+        }
+        let raised = self.rules.raised.iter().cloned().map(LoggedChange::Put);
+        writer.apply(raised).map_err(|error| unwritten(&repaired, &error))?;
+        writer.finish(floor)?;
+        Ok(salvaged)
     }
 
     fn failed(&self, source: io::Error) -> OpenError {
         OpenError::Io { path: self.path.to_owned(), source }
     }
 
-    /// A directory beside that of the store.
-    fn beside(&self, what: &str) -> PathBuf {
-        let mut name = self.path.file_name().unwrap_or_default().to_owned();
-        name.push(format!("-{what}"));
-        self.path.with_file_name(name)
+    fn is_damaged(&self, number: u64, table: u64) -> bool {
+        let is_damaged = |file: &DamagedFile| file.number == number && file.table == Some(table);
+        self.damaged.iter().any(is_damaged)
     }
 
-    /// Opens a copy with the damaged tables, or without them.
-    fn open_copy(&self, copy: &Path) -> Result<StoreReader, OpenError> {
-        let missing = |file: &&DamagedFile| file.bytes == 0;
-        for damaged in
-            [self.damaged.iter().filter(missing).collect(), self.damaged.iter().collect()]
-        {
-            let damaged: Vec<&DamagedFile> = damaged;
-            remove(copy).map_err(|source| self.failed(source))?;
-            self.copy(copy, &damaged).map_err(|source| self.failed(source))?;
-            RepairPlan::of_journals(copy, self.keyspaces)?.accept_loss()?;
-            match StoreReader::open(copy, self.keyspaces.to_vec()) {
-                Err(_) if damaged.len() < self.damaged.len() => {}
-                opened => return opened,
+    /// The newest entries of a keyspace in the journals. Of one without damage only what is in no table: what its
+    /// tables had before may have been removed without a word in the journals.
+    fn journaled(
+        &self,
+        number: u64,
+        keyspace: &Keyspace,
+        tree: &Tree,
+    ) -> io::Result<JournaledRows> {
+        let is_damaged = self.damaged.iter().any(|file| file.number == number);
+        let persisted = tree.handle.tree.get_highest_persisted_seqno().filter(|_| !is_damaged);
+        let kinds = |kind: u8| kind == 0 || keyspace.kinds.contains(&kind);
+        let mut rows = JournaledRows::new();
+        for (journal, runs) in self.journals {
+            let path = self.path.join(DATABASE).join(journal::file_name(*journal));
+            for run in runs.iter().filter(|run| run.groups > 0) {
+                let mut reader = GroupReader::new(File::open(&path)?, run.end);
+                let mut at = run.start;
+                while at < run.end {
+                    let group = reader.read(at)?.map_err(|fault| {
+                        io::Error::other(format!("a journal cannot be read: at=`{at}`, {fault:?}"))
+                    })?;
+                    at = group.end;
+                    if persisted.is_some_and(|persisted| group.seqno <= persisted) {
+                        continue;
+                    }
+                    let items = group.items.into_iter();
+                    let items = items.filter(|item| item.key.first().is_some_and(|it| kinds(*it)));
+                    for item in items {
+                        let newest = rows.entry(item.key).or_default();
+                        if newest.0 <= group.seqno {
+                            *newest = (group.seqno, item.value);
+                        }
+                    }
+                }
             }
         }
-        let reason = "it cannot be read without its damaged tables".to_owned();
-        Err(OpenError::Damaged { path: self.path.to_owned(), reason })
+        Ok(rows)
     }
 
-    /// Copies the store without some tables: links for tables, and copies of the rest, which the database may change.
-    fn copy(&self, copy: &Path, left_out: &[&DamagedFile]) -> io::Result<()> {
-        let (source, target) = (self.path.join(DATABASE), copy.join(DATABASE));
-        fs::create_dir_all(&target)?;
-        for entry in fs::read_dir(self.path)? {
-            let entry = entry?;
-            if entry.file_type()?.is_file() {
-                fs::copy(entry.path(), copy.join(entry.file_name()))?;
+    /// Opens a copy with every damaged table that the database opens.
+    fn open_copy(&self, copy: &Path) -> Result<OpenedCopy, OpenError> {
+        let lists = self.lists().map_err(|source| self.failed(source))?;
+        let (mut lost, mut doubtful) = (BTreeSet::new(), Vec::new());
+        for (number, list) in &lists {
+            for table in
+                list.tables().filter(|table| list.is_rebuilt || self.is_damaged(*number, *table))
+            {
+                let file = table_files::folder(&self.path.join(DATABASE), *number);
+                let file = File::open(file.join(TABLES).join(table.to_string()));
+                match file.and_then(|file| archive::has_whole_end(&file)) {
+                    Ok(true) => doubtful.push((*number, table)),
+                    _ => drop(lost.insert((*number, table))),
+                }
             }
         }
-        fs::copy(source.join(VERSION), target.join(VERSION))?;
-        File::create(target.join(DATABASE_LOCK))?;
-        for number in journal::list(&source)? {
-            let name = journal::file_name(number);
-            fs::copy(source.join(&name), target.join(&name))?;
+        if let Ok(opened) = self.open_without(copy, &lists, &lost)? {
+            return Ok(opened);
         }
-        let numbers = (NAMES..).take(self.keyspaces.len() + 1);
+        // Another reason than damage is one without them too.
+        let every: BTreeSet<_> = lost.iter().chain(&doubtful).copied().collect();
+        drop(self.open_without(copy, &lists, &every)??);
+        // Which of them is not opened is found one by one: the error names none.
+        for table in doubtful {
+            let mut others = every.clone();
+            others.remove(&table);
+            if self.open_without(copy, &lists, &others)?.is_err() {
+                lost.insert(table);
+            }
+        }
+        self.open_without(copy, &lists, &lost)?
+    }
+
+    /// Opens a copy without some tables, and without the journals. The error of the database is the inner one.
+    fn open_without(
+        &self,
+        copy: &Path,
+        lists: &[(u64, KeyspaceList)],
+        lost: &BTreeSet<TableNumber>,
+    ) -> Result<Result<OpenedCopy, OpenError>, OpenError> {
+        let io_failed = |source| self.failed(source);
+        remove(copy).map_err(io_failed)?;
+        self.copy(copy, lists, lost).map_err(io_failed)?;
+        let stored = match manifest::check(copy, self.keyspaces).map_err(io_failed)? {
+            ManifestVerdict::Grown(names) => names,
+            _ => self.keyspaces.iter().map(|keyspace| keyspace.name).collect(),
+        };
+        failure::listen();
+        let options = FjallOptions {
+            cache_bytes: CACHE_BYTES,
+            cached_files: 64,
+            min_free_bytes: 0,
+            ..FjallOptions::new(copy, self.keyspaces.to_vec())
+        };
+        let opened = open::open_database(&options, &stored);
+        Ok(opened.map(|(database, trees)| OpenedCopy {
+            trees,
+            _database: database,
+            lost: lost.clone(),
+        }))
+    }
+
+    /// The tables of each keyspace.
+    fn lists(&self) -> io::Result<Vec<(u64, KeyspaceList)>> {
+        let source = self.path.join(DATABASE);
         let mut lists = Vec::new();
-        for number in numbers {
+        for number in (NAMES..).take(self.keyspaces.len() + 1) {
             let folder = table_files::folder(&source, number);
             if folder.join(CURRENT).try_exists()? {
                 lists.push((number, folder.clone(), TableList::read(&folder)?.ok()));
             }
         }
         let known = lists.iter().find_map(|(_, _, list)| list.clone());
-        for (number, folder, list) in lists {
+        let found = lists.into_iter().map(|(number, folder, list)| {
             let list = match (list, &known) {
-                (Some(list), _) => list,
-                (None, Some(known)) => every_table(&folder, known)?,
+                (Some(list), _) => KeyspaceList { list, is_rebuilt: false },
+                (None, Some(known)) => {
+                    KeyspaceList { list: every_table(&folder, known)?, is_rebuilt: true }
+                }
                 (None, None) => return Err(io::ErrorKind::InvalidData.into()),
             };
-            let left_out = left_out.iter().filter(|file| file.number == number);
-            let left_out: BTreeSet<u64> = left_out.filter_map(|file| file.table).collect();
-            link_keyspace(&folder, &table_files::folder(&target, number), &list, &left_out)?;
+            Ok((number, list))
+        });
+        found.collect()
+    }
+
+    /// Copies the store without some tables and without the journals: links for tables, and copies of the rest, which
+    /// the database may change.
+    fn copy(
+        &self,
+        copy: &Path,
+        lists: &[(u64, KeyspaceList)],
+        lost: &BTreeSet<TableNumber>,
+    ) -> io::Result<()> {
+        let (source, target) = (self.path.join(DATABASE), copy.join(DATABASE));
+        fs::create_dir_all(&target)?;
+        fs::copy(self.path.join(manifest::FILE), copy.join(manifest::FILE))?;
+        fs::copy(source.join(VERSION), target.join(VERSION))?;
+        File::create(target.join(DATABASE_LOCK))?;
+        File::create(target.join(journal::file_name(0)))?;
+        for (number, list) in lists {
+            let lost =
+                lost.iter().filter(|(of, _)| of == number).map(|(_, table)| *table).collect();
+            let folders =
+                (table_files::folder(&source, *number), table_files::folder(&target, *number));
+            link_keyspace(&folders.0, &folders.1, &list.list, &lost)?;
         }
         Ok(())
     }
 
-    /// Puts the new store in the place of the damaged one, at once, so that there is a store at any instant.
-    fn exchange(&self, repaired: &Path) -> io::Result<PathBuf> {
-        renameat_with(CWD, repaired, CWD, self.path, RenameFlags::EXCHANGE)?;
-        let mut number = 1_u64;
-        let originals = loop {
-            let originals = self.beside(&format!("damaged-{number}"));
-            if !originals.try_exists()? {
-                break originals;
-            }
-            number += 1;
-        };
-        fs::rename(repaired, &originals)?;
+    /// Puts the new store in the place of the damaged one, at once, so that there is a store at any instant, and the
+    /// damaged one is where it is kept.
+    fn exchange(&self) -> io::Result<PathBuf> {
+        let originals = free_name(self.path)?;
+        fs::rename(beside(self.path, REPAIRED), &originals)?;
+        let exchanged = renameat_with(CWD, &originals, CWD, self.path, RenameFlags::EXCHANGE);
+        if let Err(error) = exchanged {
+            remove(&originals)?;
+            return Err(error.into());
+        }
         if let Some(parent) = self.path.parent() {
             directory::sync(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })?;
         }
@@ -156,10 +296,63 @@ impl Salvage<'_> {
     }
 }
 
+/// The directories beside that of a store in which a repair works.
+const READABLE: &str = "readable";
+const REPAIRED: &str = "repaired";
+
+/// Removes what a repair that did not end left beside a store: copies. A store that is whole may be the only one that
+/// has a row, so it is kept as the originals are.
+pub(super) fn remove_drafts(path: &Path) -> io::Result<()> {
+    remove(&beside(path, READABLE))?;
+    let repaired = beside(path, REPAIRED);
+    if repaired.join(manifest::FILE).try_exists()? {
+        return fs::rename(repaired, free_name(path)?);
+    }
+    remove(&repaired)
+}
+
+/// The first name `…-damaged-1`, `…-damaged-2` and so on beside a store that is not taken.
+fn free_name(path: &Path) -> io::Result<PathBuf> {
+    let mut number = 1_u64;
+    loop {
+        let name = beside(path, &format!("damaged-{number}"));
+        if !name.try_exists()? {
+            return Ok(name);
+        }
+        number += 1;
+    }
+}
+
+/// A directory beside that of the store.
+fn beside(path: &Path, what: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!("-{what}"));
+    path.with_file_name(name)
+}
+
 fn remove(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
+    }
+}
+
+/// The error of a new store that could not be written; the damaged one is as it was.
+fn unwritten(path: &Path, error: &FillError) -> OpenError {
+    let reason = format!("nothing was changed, the repaired store needs space of its own: {error}");
+    OpenError::Io { path: path.to_owned(), source: io::Error::other(reason) }
+}
+
+/// The tables of a keyspace.
+struct KeyspaceList {
+    list: TableList,
+    /// Whether its list is damaged, and this is every file of its folder.
+    is_rebuilt: bool,
+}
+
+impl KeyspaceList {
+    fn tables(&self) -> impl Iterator<Item = u64> {
+        self.list.levels.iter().flatten().flatten().map(|table| table.id)
     }
 }
 
@@ -201,92 +394,4 @@ fn link_keyspace(
         }
     }
     list.write(to)
-}
-
-fn fill(
-    writer: &mut StoreWriter,
-    reader: &StoreReader,
-    keyspace: &Keyspace,
-) -> Result<SalvagedKeyspace, FillError> {
-    let unknown = || FillError::UnknownKeyspace { keyspace: keyspace.name.to_owned() };
-    let state = reader.state();
-    let mut trees = state.keyspaces.list().iter().zip(&state.trees);
-    let (_, tree) = trees.find(|(found, _)| found.name == keyspace.name).ok_or_else(unknown)?;
-    let mut rows = ReadableRows::new(state, tree, keyspace);
-    let count = writer.fill(keyspace.name, std::iter::from_fn(|| rows.next_row().map(Ok)))?;
-    Ok(SalvagedKeyspace { keyspace: keyspace.name, rows: count, gaps: rows.gaps })
-}
-
-/// A range of keys that is still to be read.
-type KeyBounds = (Bound<UserKey>, Bound<UserKey>);
-
-/// The rows of a keyspace that can be read, ascending.
-///
-/// An iterator ends at damage, and no key behind it is known. So the keys are divided where tables begin; of a part
-/// with damage, what is before it is read forwards, and how far it can be read from its end is found backwards.
-struct ReadableRows<'a> {
-    state: &'a EngineState,
-    tree: &'a Tree,
-    parts: VecDeque<KeyBounds>,
-    rows: Option<fjall::Iter>,
-    /// The end of the part that is read, and the last key that was read.
-    end: Bound<UserKey>,
-    last: Bound<UserKey>,
-    /// Whether it is read behind its damage.
-    is_resumed: bool,
-    gaps: u64,
-}
-
-impl<'a> ReadableRows<'a> {
-    fn new(state: &'a EngineState, tree: &'a Tree, keyspace: &Keyspace) -> Self {
-        let start = UserKey::from([*keyspace.kinds.start()].as_slice());
-        let end = UserKey::from(after_prefix(&[*keyspace.kinds.end()]));
-        let version = tree.handle.tree.current_version();
-        let begins = version.iter_tables().map(|table| table.metadata.key_range.min().clone());
-        let mut begins: BTreeSet<UserKey> = begins.filter(|key| *key < end).collect();
-        begins.retain(|key| *key > start);
-        let starts = std::iter::once(start).chain(begins.iter().cloned());
-        let ends = begins.iter().cloned().chain([end.clone()]);
-        let parts = starts.zip(ends);
-        let parts = parts.map(|(start, end)| (Bound::Included(start), Bound::Excluded(end)));
-        let parts = parts.collect();
-        let (end, last) = (Bound::Excluded(end), Bound::Unbounded);
-        Self { state, tree, parts, rows: None, end, last, is_resumed: false, gaps: 0 }
-    }
-
-    fn next_row(&mut self) -> Option<Entry> {
-        loop {
-            let Some(rows) = &mut self.rows else {
-                let (start, end) = self.parts.pop_front()?;
-                self.rows = Some(self.read(start.clone(), end.clone()));
-                (self.last, self.end, self.is_resumed) = (start, end, false);
-                continue;
-            };
-            match rows.next().map(fjall::Guard::into_inner) {
-                Some(Ok((key, value))) => {
-                    self.last = Bound::Excluded(key.clone());
-                    return Some(Entry { key: key.into(), value: value.into() });
-                }
-                None => self.rows = None,
-                Some(Err(error)) => {
-                    tracing::debug!(%error, "rows cannot be read");
-                    self.gaps += 1;
-                    let behind = (!self.is_resumed).then(|| self.first_behind()).flatten();
-                    self.rows = behind.map(|key| self.read(Bound::Included(key), self.end.clone()));
-                    self.is_resumed = true;
-                }
-            }
-        }
-    }
-
-    fn read(&self, start: Bound<UserKey>, end: Bound<UserKey>) -> fjall::Iter {
-        self.state.database.snapshot().range(&self.tree.handle, (start, end))
-    }
-
-    /// The first key behind the last damage of the part that is read.
-    fn first_behind(&self) -> Option<UserKey> {
-        let rows = self.read(self.last.clone(), self.end.clone()).rev();
-        let keys = rows.map_while(|row| row.into_inner().ok().map(|(key, _)| key));
-        keys.last()
-    }
 }

@@ -83,6 +83,11 @@ pub(super) fn folder(database: &Path, number: u64) -> PathBuf {
     database.join(KEYSPACES).join(number.to_string())
 }
 
+/// The file of a table, relative to the directory.
+pub(super) fn table_name(number: u64, table: u64) -> String {
+    format!("{DATABASE}/{KEYSPACES}/{number}/{TABLES}/{table}")
+}
+
 /// How much of the files is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileCheck {

@@ -8,7 +8,9 @@
 
 use fjall::OwnedWriteBatch;
 
+use super::readable_rows::{JournaledRows, ReadableRows};
 use super::shared::{Tree, error_text};
+use trestle_kv::after_key;
 use trestle_kv::service_clock::{ClockCheckpoint, ServiceClock};
 use trestle_kv::version::Versions;
 use trestle_model::time::Ticks;
@@ -106,6 +108,15 @@ pub(super) fn read(trees: &[Tree]) -> Result<Ticks, String> {
         floor = floor.max(ticks);
     }
     Ok(floor)
+}
+
+/// The floor in what can be read of a damaged keyspace; the lowest, if it is lost.
+pub(super) fn readable(tree: &Tree, journaled: &JournaledRows) -> Ticks {
+    let own = journaled.get_key_value(KEY.as_slice());
+    let own = own.map(|(key, newest)| (key.clone(), newest.clone())).into_iter().collect();
+    let mut rows = ReadableRows::between(tree, (&KEY, &after_key(&KEY)), own, |_| true);
+    let row = rows.next_row().and_then(|row| <[u8; 8]>::try_from(&*row.value).ok());
+    row.and_then(|row| Ticks::new(u64::from_be_bytes(row))).unwrap_or(Ticks::MIN)
 }
 
 fn encode(ClockCheckpoint { time, elapsed, boot_id }: ClockCheckpoint) -> Vec<u8> {

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The file in the data directory.
-const FILE: &str = "blob-store";
+pub(crate) const FILE: &str = "blob-store";
 /// Most claims of failed starts that the file has: the store would have to apply one after as many later starts.
 const CLAIMS_MAX: usize = 64;
 

@@ -188,6 +188,12 @@ impl ObjectStorage {
     }
 }
 
+/// Whether the objects of blobs of a data directory are at a URL.
+#[must_use]
+pub fn is_remote(data_dir: &Path) -> bool {
+    data_dir.join(binding::FILE).exists()
+}
+
 /// The first directory of a data directory that has objects.
 ///
 /// # Errors

@@ -21,6 +21,7 @@ const REJECTED: u8 = 4;
 
 pub(crate) fn repair_store(args: &RepairArgs) -> Result<ExitCode, ProcessError> {
     let settings = load_store(args.config.file().as_deref(), args.data_dir.as_deref())?;
+    write_for_owner();
     let repaired = repair::repair(&settings.storage, args.accept_loss)?;
     print(&repaired.report)?;
     Ok(if repaired.is_rejected { ExitCode::from(REJECTED) } else { ExitCode::SUCCESS })

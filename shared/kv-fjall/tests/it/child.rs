@@ -7,7 +7,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::{crash, faults, opening, pressure};
+use crate::{crash, damaged_tables, faults, opening, pressure};
 
 const ROLE: &str = "KV_CHILD_ROLE";
 const DIRECTORY: &str = "KV_CHILD_DIRECTORY";
@@ -43,6 +43,7 @@ fn plays_its_role() {
         "meet-a-failing-interval-sync" => faults::meet_a_failing_interval_sync(&directory),
         "meet-a-failing-flush" => faults::meet_a_failing_flush(&directory),
         "fail-a-sync-under-load" => faults::fail_a_sync_under_load(&directory),
+        "repair-on-a-full-disk" => damaged_tables::repair_on_a_full_disk(&directory),
         "open" => opening::try_to_open(&directory),
         other => match other.strip_prefix("abort-at-") {
             Some(point) => pressure::abort_at(point, &directory),

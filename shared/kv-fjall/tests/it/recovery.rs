@@ -10,7 +10,7 @@ use trestle_kv::Engine;
 use trestle_kv_fjall::{FjallEngine, FjallOptions, OpenError, RepairPlan, SyncPolicy};
 
 use crate::faults;
-use crate::world::{commit, everything, get, key, open, options, put};
+use crate::world::{commit, everything, get, key, open, options, put, rules};
 
 const PAGE: usize = 4096;
 
@@ -244,7 +244,7 @@ async fn an_empty_sealed_journal_is_rejected_and_a_repair_keeps_the_others() {
     }
     let plan = RepairPlan::examine(image.path(), &options(image.path()).keyspaces).unwrap();
     assert!(plan.is_needed() && plan.reason().unwrap().contains("db/1.jnl"));
-    let originals = plan.accept_loss().unwrap().originals;
+    let originals = plan.accept_loss(&rules()).unwrap().originals;
 
     assert!(originals.join("1.jnl").exists());
     assert!(!database.join("0.jnl").exists(), "its number is the next one");

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use trestle_kv::conformance::KEYSPACES;
 pub(crate) use trestle_kv::conformance::rows::*;
-use trestle_kv_fjall::{FjallEngine, FjallOptions};
+use trestle_kv_fjall::{FjallEngine, FjallOptions, RepairRules};
 
 /// Options for a directory: a quick tick, and no reserve, as test machines are often full.
 pub(crate) fn options(path: &Path) -> FjallOptions {
@@ -21,4 +21,9 @@ pub(crate) fn options(path: &Path) -> FjallOptions {
 
 pub(crate) fn open(path: &Path) -> Arc<FjallEngine> {
     Arc::new(FjallEngine::open(options(path)).unwrap())
+}
+
+/// Rules of services that change nothing in a repair.
+pub(crate) fn rules() -> RepairRules {
+    RepairRules { repaired: Some, raised: Vec::new() }
 }
