@@ -57,13 +57,13 @@ struct StoredEntry {
 }
 
 /// The entries of some tables one after the other, or of the journals.
-struct Source {
+struct EntrySource {
     entries: Box<dyn Iterator<Item = Result<StoredEntry, LsmError>>>,
     last: Option<Bytes>,
     is_behind_damage: bool,
 }
 
-impl Source {
+impl EntrySource {
     fn next(&mut self, unreadable: &mut UnreadableRanges) -> Option<StoredEntry> {
         let entry = loop {
             match self.entries.next() {
@@ -85,12 +85,12 @@ impl Source {
 }
 
 /// The next entry of a source, in a heap whose greatest is the first by key.
-struct Head {
+struct NextEntry {
     entry: StoredEntry,
     source: usize,
 }
 
-impl Ord for Head {
+impl Ord for NextEntry {
     fn cmp(&self, other: &Self) -> Ordering {
         // Of one key the newest first.
         let by_key = other.entry.key.cmp(&self.entry.key);
@@ -98,24 +98,24 @@ impl Ord for Head {
     }
 }
 
-impl PartialOrd for Head {
+impl PartialOrd for NextEntry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Head {
+impl PartialEq for NextEntry {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Head {}
+impl Eq for NextEntry {}
 
 /// The rows that can be read, ascending by key.
 pub(super) struct ReadableRows {
-    sources: Vec<Source>,
-    heads: BinaryHeap<Head>,
+    sources: Vec<EntrySource>,
+    heads: BinaryHeap<NextEntry>,
     /// The key whose newest entry was read last.
     last: Option<Bytes>,
     pub(super) unreadable: UnreadableRanges,
@@ -145,7 +145,7 @@ impl ReadableRows {
         let journaled =
             journaled.map(|(key, (seqno, value))| Ok(StoredEntry { key, seqno, value }));
         let range = (Bound::Included(UserKey::from(start)), Bound::Excluded(UserKey::from(end)));
-        let mut sources = vec![Source::of(journaled)];
+        let mut sources = vec![EntrySource::of(journaled)];
         for run in tree.handle.tree.current_version().iter_levels().flat_map(|level| level.iter()) {
             // One that is damaged need not be where its list has it.
             let (alone, sound): (Vec<_>, Vec<_>) =
@@ -168,7 +168,7 @@ impl ReadableRows {
                         Ok(StoredEntry { key, seqno, value })
                     })
                 });
-                sources.push(Source::of(entries));
+                sources.push(EntrySource::of(entries));
             }
         }
         let mut rows = Self {
@@ -184,13 +184,13 @@ impl ReadableRows {
     fn advance(&mut self, source: usize) {
         let Some(entries) = self.sources.get_mut(source) else { return };
         if let Some(entry) = entries.next(&mut self.unreadable) {
-            self.heads.push(Head { entry, source });
+            self.heads.push(NextEntry { entry, source });
         }
     }
 
     pub(super) fn next_row(&mut self) -> Option<Entry> {
         loop {
-            let Head { entry: StoredEntry { key, value, .. }, source } = self.heads.pop()?;
+            let NextEntry { entry: StoredEntry { key, value, .. }, source } = self.heads.pop()?;
             self.advance(source);
             if self.last.as_ref() == Some(&key) {
                 continue;
@@ -203,8 +203,100 @@ impl ReadableRows {
     }
 }
 
-impl Source {
+impl EntrySource {
     fn of(entries: impl Iterator<Item = Result<StoredEntry, LsmError>> + 'static) -> Self {
         Self { entries: Box::new(entries), last: None, is_behind_damage: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(key: &str, seqno: u64, value: Option<&str>) -> StoredEntry {
+        let bytes = |text: &str| Bytes::copy_from_slice(text.as_bytes());
+        StoredEntry { key: bytes(key), seqno, value: value.map(bytes) }
+    }
+
+    fn damage() -> Result<StoredEntry, LsmError> {
+        Err(LsmError::Io(std::io::ErrorKind::InvalidData.into()))
+    }
+
+    /// The rows of these sources, and what of them cannot be read.
+    fn merged(
+        sources: Vec<Vec<Result<StoredEntry, LsmError>>>,
+    ) -> (Vec<(String, String)>, UnreadableRanges) {
+        let sources: Vec<_> =
+            sources.into_iter().map(|entries| EntrySource::of(entries.into_iter())).collect();
+        let mut rows = ReadableRows {
+            heads: BinaryHeap::new(),
+            sources,
+            last: None,
+            unreadable: UnreadableRanges::default(),
+        };
+        (0..rows.sources.len()).for_each(|source| rows.advance(source));
+        let text = |bytes: Bytes| String::from_utf8(bytes.to_vec()).unwrap();
+        let read = std::iter::from_fn(|| rows.next_row());
+        let read = read.map(|row| (text(row.key), text(row.value))).collect();
+        (read, rows.unreadable)
+    }
+
+    fn row(key: &str, value: &str) -> (String, String) {
+        (key.to_owned(), value.to_owned())
+    }
+
+    #[test]
+    fn of_each_key_the_newest_entry_counts_whichever_source_has_it() {
+        let old = vec![
+            Ok(entry("a", 1, Some("old"))),
+            Ok(entry("b", 2, Some("old"))),
+            Ok(entry("c", 3, Some("old"))),
+        ];
+        let new = vec![
+            Ok(entry("a", 9, Some("new"))),
+            Ok(entry("a", 8, Some("between"))),
+            Ok(entry("b", 9, None)),
+        ];
+        let expected = [row("a", "new"), row("c", "old")];
+
+        let (rows, unreadable) = merged(vec![old, new]);
+
+        assert_eq!(rows, expected);
+        assert_eq!(unreadable, UnreadableRanges::default());
+    }
+
+    #[test]
+    fn damage_of_one_source_hides_no_entry_beside_it_or_of_another_one() {
+        let damaged = vec![
+            damage(),
+            Ok(entry("b", 1, Some("1"))),
+            damage(),
+            damage(),
+            Ok(entry("f", 1, Some("1"))),
+            damage(),
+        ];
+        let sound = ["a", "c", "d", "g"].map(|key| Ok(entry(key, 2, Some("2"))));
+
+        let (rows, unreadable) = merged(vec![damaged, sound.into()]);
+
+        let keys: Vec<_> = rows.iter().map(|(key, _)| key.as_str()).collect();
+        assert_eq!(keys, ["a", "b", "c", "d", "f", "g"]);
+        assert_eq!(unreadable.count, 3);
+        let key = |key: &'static str| Some(Bytes::from_static(key.as_bytes()));
+        let ranges = [(None, key("b")), (key("b"), key("f")), (key("f"), None)];
+        let ranges = ranges.map(|(after, before)| UnreadableRange { after, before });
+        assert_eq!(unreadable.first, ranges);
+    }
+
+    #[test]
+    fn more_ranges_than_are_kept_are_counted() {
+        let ranges = RANGES_KEPT as u64 + 5;
+        let entries = (0..ranges)
+            .flat_map(|number| [damage(), Ok(entry(&format!("{number:03}"), 1, Some("value")))]);
+
+        let (rows, unreadable) = merged(vec![entries.collect()]);
+
+        assert_eq!(rows.len() as u64, ranges);
+        assert_eq!((unreadable.count, unreadable.first.len()), (ranges, RANGES_KEPT));
     }
 }

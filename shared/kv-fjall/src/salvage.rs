@@ -70,7 +70,7 @@ pub struct RepairRules {
 type TableNumber = (u64, u64);
 
 /// What can be opened of the store.
-struct OpenedCopy {
+struct OpenedTables {
     trees: Vec<Tree>,
     _database: Database,
     lost: BTreeSet<TableNumber>,
@@ -170,7 +170,7 @@ impl Salvage<'_> {
     }
 
     /// Opens a copy with every damaged table that the database opens.
-    fn open_copy(&self, copy: &Path) -> Result<OpenedCopy, OpenError> {
+    fn open_copy(&self, copy: &Path) -> Result<OpenedTables, OpenError> {
         let lists = self.lists().map_err(|source| self.failed(source))?;
         let (mut lost, mut doubtful) = (BTreeSet::new(), Vec::new());
         for (number, list) in &lists {
@@ -208,7 +208,7 @@ impl Salvage<'_> {
         copy: &Path,
         lists: &[(u64, KeyspaceList)],
         lost: &BTreeSet<TableNumber>,
-    ) -> Result<Result<OpenedCopy, OpenError>, OpenError> {
+    ) -> Result<Result<OpenedTables, OpenError>, OpenError> {
         let io_failed = |source| self.failed(source);
         remove(copy).map_err(io_failed)?;
         self.copy(copy, lists, lost).map_err(io_failed)?;
@@ -224,7 +224,7 @@ impl Salvage<'_> {
             ..FjallOptions::new(copy, self.keyspaces.to_vec())
         };
         let opened = open::open_database(&options, &stored);
-        Ok(opened.map(|(database, trees)| OpenedCopy {
+        Ok(opened.map(|(database, trees)| OpenedTables {
             trees,
             _database: database,
             lost: lost.clone(),

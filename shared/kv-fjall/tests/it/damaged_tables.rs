@@ -238,7 +238,7 @@ async fn rows_of_a_lost_table_are_taken_from_journals_that_a_later_table_has_pas
     for row in 0..ROWS {
         commit(&engine, vec![put(key(name(row)), noise(row as u64, 1000))]).await.unwrap();
     }
-    commit(&engine, vec![trestle_kv::Write::Delete { key: key(name(7)).into() }]).await.unwrap();
+    commit(&engine, vec![trestle_kv::Write::Delete { key: key(name(7)) }]).await.unwrap();
     drop(engine);
     let tables = fs::read_dir(kv(&root).join("db/keyspaces/1/tables")).unwrap();
     let oldest = tables
