@@ -300,3 +300,71 @@ fn a_repaired_store_is_for_its_owner_alone() {
     let open: Vec<_> = files.keys().filter(|file| mode(file) != 0o600).collect();
     assert!(open.is_empty(), "{open:?}");
 }
+
+#[test]
+fn a_repair_of_a_journal_that_loses_a_counter_costs_no_blob_its_content() {
+    let store = KilledStore::new();
+    let content = store.data.path().join("content");
+    let upload = |server: &Server, name: &str, byte: u8| {
+        fs::write(&content, vec![byte; 100_000]).unwrap();
+        succeeds(server, &["blob", "cp", content.to_str().unwrap(), name]);
+    };
+    let server = store.serve();
+    succeeds(&server, &["blob", "container", "create", "photos"]);
+    upload(&server, "blob://photos/a", 7);
+    server.kill();
+    // The row of the next content id, which a group of its own wrote.
+    let mut bytes = fs::read(store.journal()).unwrap();
+    let counter = [0x52, 1, 1, 0, 0, 0];
+    let at = bytes.windows(counter.len()).position(|part| part == counter).unwrap();
+    bytes[at + 9] ^= 1;
+    fs::write(store.journal(), bytes).unwrap();
+
+    let repaired = store.repair(&["--accept-loss"]);
+
+    assert_eq!(repaired.code, Some(0), "{repaired:?}");
+    contains(&repaired, &["groups_at_most=`1`", "recognised_rows=`blob_meta="]);
+    let server = store.serve();
+    upload(&server, "blob://photos/b", 8);
+    for (name, byte) in [("photos/a", 7), ("photos/b", 8)] {
+        let read = succeeds(&server, &["blob", "cat", name]).output;
+        assert!(read.as_bytes() == vec![byte; 100_000], "{name}");
+    }
+}
+
+#[test]
+fn a_table_that_is_another_one_is_named_though_all_of_it_can_be_read() {
+    let store = KilledStore::new();
+    assert_eq!(store.serve().terminate(), Some(0));
+    assert_eq!(Ended::of(bare(&["compact", "--data-dir", store.path()])).code, Some(0));
+    // That of queues in the place of that of tables.
+    fs::copy(table(&store, "3"), table(&store, "1")).unwrap();
+    contains(&store.repair(&[]), &["file=`db/keyspaces/1/tables/", "checksum mismatch"]);
+
+    let repaired = store.repair(&["--accept-loss"]);
+
+    assert_eq!(repaired.code, Some(0), "{repaired:?}");
+    let named = "read without an error, but not as it was written: file=`db/keyspaces/1/tables/";
+    contains(&repaired, &[named]);
+}
+
+#[test]
+fn copies_of_a_repair_that_was_killed_are_removed_by_the_next_one() {
+    let store = KilledStore::new();
+    assert_eq!(store.serve().terminate(), Some(0));
+    let copies = ["kv-readable", "kv-repaired"].map(|copy| store.data.path().join(copy));
+    for copy in &copies {
+        fs::create_dir(copy).unwrap();
+        fs::write(copy.join("RESTORING"), "").unwrap();
+    }
+
+    let shown = store.repair(&[]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(copies.iter().all(|copy| copy.exists()), "nothing is changed without --accept-loss");
+
+    let repaired = store.repair(&["--accept-loss"]);
+    assert_eq!(repaired.code, Some(0), "{repaired:?}");
+    contains(&repaired, &["nothing to repair"]);
+    assert!(copies.iter().all(|copy| !copy.exists()));
+    assert_eq!(store.rows().len(), ROWS);
+}
