@@ -274,19 +274,21 @@ fn a_worker_continues_after_a_restart_of_its_server() {
     let first = Server::start(&data, &[]);
     let address = first.address("grpc");
     succeeds(&first, &["queue", "create", "jobs"]);
+    succeeds(&first, &["message", "send", "jobs", "before"]);
     let endpoint = first.endpoint();
-    let work = ["message", "work", "jobs", "--endpoint", &endpoint, "--limit", "1"];
-    let mut worker = bare(&[&work[..], &["--", "sh", "-c", "cat >ran"]].concat());
+    let work = ["message", "work", "jobs", "--endpoint", &endpoint, "--limit", "2"];
+    let mut worker = bare(&[&work[..], &["--", "sh", "-c", "cat >>ran; echo >>ran"]].concat());
     worker.current_dir(folder.path()).stdout(Stdio::null()).stderr(Stdio::piped());
     let worker = worker.spawn().unwrap();
 
+    assert!(becomes(|| messages(&first, "jobs") == 0), "it works");
     drop(first);
     let second = Server::start_at(&address, &data, &[]);
-    succeeds(&second, &["message", "send", "jobs", "a job"]);
+    succeeds(&second, &["message", "send", "jobs", "after"]);
     let ended = wait(worker);
 
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_eq!(fs::read_to_string(folder.path().join("ran")).unwrap(), "a job");
+    assert_eq!(fs::read_to_string(folder.path().join("ran")).unwrap(), "before\nafter\n");
     assert_eq!(messages(&second, "jobs"), 0);
 }
 
