@@ -59,7 +59,7 @@ pub(crate) struct ServerClock {
     offset: AtomicI64,
 }
 
-/// How long until the clock of the server, which shows `now`, is past the floor, if that is at hand. Who opens the store
+/// How long until the clock of the server, which shows `now`, is past the floor, if that is near. Who opens the store
 /// waits for it, rather than give versions of the future.
 pub(crate) fn wait_for_floor(store: &StoreRow, now: Ticks) -> Option<Duration> {
     let is_near = now < store.floor && now.plus(LEAD) >= store.floor;
