@@ -1,4 +1,4 @@
-//! Commits and reads a second of the engine, beside those of `pgbench` on the same server, in turns of one run:
+//! Commits and reads a second of the engine, in turns of one run:
 //!
 //! ```sh
 //! cargo bench -p trestle-kv-postgres
@@ -30,14 +30,6 @@ const HOT_CALLERS: usize = 32;
 /// Bytes of a value.
 const VALUE_BYTES: usize = 1_024;
 
-/// A row in a transaction, in the relation that the engine has: a random key, and a value of the same length.
-const INSERT: &str = "\
-\\set id random(1, 1000000000000)
-INSERT INTO trestle_first (k, v, ver) VALUES \
-(('\\\\x01ff' || lpad(to_hex(:id), 16, '0'))::bytea, convert_to(repeat(md5(:id::text), 32), 'UTF8'), 1) \
-ON CONFLICT (k) DO UPDATE SET v = excluded.v;
-";
-
 #[tokio::main]
 async fn main() {
     let Some(server) = PostgresServer::start(&["fsync=on", "max_connections=400"]).await else {
@@ -56,9 +48,6 @@ async fn main() {
     };
     for _ in 0..ROUNDS {
         note("inserts of the engine", inserts(&engine).await);
-        if let Some(rate) = server.pgbench(&database, INSERT, CALLERS, SECONDS) {
-            note("inserts of pgbench", rate);
-        }
         note("changes of one row", hot_row(&engine).await);
         note("gets of the engine", gets(&engine).await);
     }

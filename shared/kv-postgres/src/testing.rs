@@ -156,27 +156,6 @@ impl PostgresServer {
         Ok(client)
     }
 
-    /// Transactions a second of a script of `pgbench`; none where the machine does not have it.
-    #[must_use]
-    pub fn pgbench(
-        &self,
-        database: &str,
-        script: &str,
-        clients: usize,
-        seconds: u64,
-    ) -> Option<f64> {
-        let file = self.path("script.sql");
-        fs::write(&file, script).expect("a file of the test");
-        let mut bench = self.command("pgbench");
-        bench.args(["--no-vacuum", "--protocol=prepared", "--jobs=2", "--username=trestle"]);
-        bench.arg(format!("--client={clients}")).arg(format!("--time={seconds}"));
-        bench.arg("--host").arg(self.directory.path()).arg("--file").arg(file).arg(database);
-        let ended = bench.stdin(Stdio::null()).output().ok()?;
-        let text = String::from_utf8_lossy(&ended.stdout);
-        let rate = text.lines().find_map(|line| line.strip_prefix("tps = "));
-        rate.and_then(|rate| rate.split_whitespace().next()?.parse().ok())
-    }
-
     fn data(&self) -> PathBuf {
         self.path("data")
     }
