@@ -143,9 +143,11 @@ impl Instruments {
 
     fn of_protocol(&self, method: &Method, protocol: CallProtocol) -> OfProtocol {
         let service = || KeyValue::new(semconv::RPC_SERVICE, service_of(method));
-        let of_method = || KeyValue::new(semconv::RPC_METHOD, Arc::clone(&method.label));
-        let called = if self.is_by_method { of_method() } else { service() };
-        let labels = [called, label(protocol)];
+        // The service in both cases, so that one panel fits both.
+        let mut labels = vec![service(), label(protocol)];
+        if self.is_by_method {
+            labels.push(KeyValue::new(semconv::RPC_METHOD, Arc::clone(&method.label)));
+        }
         let unary = (!method.streams && !method.waits).then(|| {
             let exemplars = self.exemplars.series(&semconv::UNARY_DURATION, &[service()]);
             ExemplarHistogram { histogram: self.unary.bind(&[service()]), exemplars }
