@@ -19,6 +19,7 @@ use trestle_runtime::{admin::AdminPage, health::Health, task::Task};
 use crate::{
     changed_keys, healthcheck,
     ingress::{self, AzureIngress},
+    members::StoreMembers,
     process_error::ProcessError,
     quotas,
     reload::{Reload, Reloads, SettingsSource},
@@ -95,6 +96,16 @@ struct NodeParts {
 }
 
 impl NodeParts {
+    /// What a process does beside others that serve its store.
+    fn of(members: &StoreMembers) -> Self {
+        Self {
+            tasks: members.task().into_iter().collect(),
+            pages: members.page().into_iter().collect(),
+            drains: members.leave().into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
     fn watch(&mut self, tasks: impl IntoIterator<Item = Task>) {
         for task in tasks {
             self.reload.add(&task);
@@ -153,11 +164,18 @@ pub async fn compose(
     if deps.engine.is_some() {
         storage_quota::observe(&storage, &deps.meter);
     }
-    let context =
-        BuildContext { settings, deps: &deps, health: &health, quotas: &quotas, storage: &storage };
+    let members = StoreMembers::new(settings, deps.engine.as_ref(), &quotas);
+    let context = BuildContext {
+        settings,
+        deps: &deps,
+        health: &health,
+        quotas: &quotas,
+        storage: &storage,
+        members: &members,
+    };
     let is_read_only = deps.engine.as_ref().is_some_and(|engine| engine.status().is_read_only);
     let (mut parts, shutdown, mut upstreams) =
-        (NodeParts::default(), ShutdownSignal::default(), Vec::new());
+        (NodeParts::of(&members), ShutdownSignal::default(), Vec::new());
     for spec in served {
         let upstream = match spec.build {
             Build::Service(build) if settings.server.roles.has(spec.name) => {

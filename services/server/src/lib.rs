@@ -28,6 +28,7 @@ pub mod identity;
 pub mod ingress;
 mod key_sets;
 mod measured;
+mod members;
 pub mod named_files;
 pub mod process_error;
 mod published_keys;

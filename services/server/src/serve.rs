@@ -96,7 +96,7 @@ impl Server {
             false => None,
         };
         let database = match settings.owns_data(ROLES) && mounted.is_none() {
-            true => database::open(&settings.storage).await?,
+            true => database::open(settings).await?,
             false => None,
         };
         let signals = Signals::take()?;

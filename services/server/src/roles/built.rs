@@ -15,7 +15,9 @@ use trestle_rpc::upstream::Upstream;
 use trestle_runtime::{admin::AdminPage, config::ConfigError, health::Health, task::Task};
 
 use super::RoleSpec;
-use crate::{compose::NodeDeps, process_error::ProcessError, settings::Settings};
+use crate::{
+    compose::NodeDeps, members::StoreMembers, process_error::ProcessError, settings::Settings,
+};
 
 /// The inputs of roles.
 pub struct BuildContext<'a> {
@@ -29,6 +31,8 @@ pub struct BuildContext<'a> {
     pub quotas: &'a LiveQuotas,
     /// Those on what accounts store, with the usage.
     pub storage: &'a StorageQuotas,
+    /// The processes that serve the store.
+    pub(crate) members: &'a StoreMembers,
 }
 
 impl BuildContext<'_> {

@@ -28,6 +28,7 @@ pub const GATEWAY: RoleSpec = RoleSpec {
     cors: None,
     build: Build::Ingress(build),
     is_required: false,
+    is_shared: true,
     azure: None,
 };
 

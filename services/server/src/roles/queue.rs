@@ -26,6 +26,7 @@ pub const QUEUE: RoleSpec = RoleSpec {
     cors: Some(QUEUE_SERVICE),
     build: Build::Service(build),
     is_required: false,
+    is_shared: false,
     azure: Some(AzureEdge {
         serves: "Address of queues for clients of Azure Storage",
         flag: "azure-queue",

@@ -14,7 +14,9 @@ use crate::{count, hot_partitions, process_error::ProcessError, storage_quota};
 /// Full name of the service.
 const SERVICE: &str = "trestle.table.v1.TableService";
 
-/// How often it removes rows of deleted tables.
+/// The job that removes rows of deleted tables.
+const SWEEP: &str = "table-sweep";
+/// How often it does.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// See the module.
@@ -26,6 +28,7 @@ pub const TABLE: RoleSpec = RoleSpec {
     cors: Some(SERVICE),
     build: Build::Service(build),
     is_required: true,
+    is_shared: true,
     azure: Some(AzureEdge {
         serves: "Address of tables for clients of Azure Storage",
         flag: "azure-table",
@@ -46,9 +49,15 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
         meter: deps.meter.clone(),
     });
     let sweeper = table.clone();
-    let sweep = Task::new("table-sweep", SWEEP_EVERY, move || {
-        let table = sweeper.clone();
-        async move { table.sweep().await.map_err(Into::into) }
+    let members = context.members.clone();
+    let sweep = Task::new(SWEEP, SWEEP_EVERY, move || {
+        let table = members.do_here(SWEEP).then(|| sweeper.clone());
+        async move {
+            match table {
+                Some(table) => table.sweep().await.map_err(Into::into),
+                None => Ok(false),
+            }
+        }
     });
     let counted = table.clone();
     let count = count::task(semconv::TABLES, &deps.meter, move |tables_max| {

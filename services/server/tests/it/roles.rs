@@ -41,6 +41,7 @@ const ECHO: RoleSpec = RoleSpec {
         Ok(BuiltRole::new(service_fn(echo)))
     }),
     is_required: true,
+    is_shared: true,
     azure: None,
 };
 

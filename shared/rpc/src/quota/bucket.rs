@@ -25,6 +25,13 @@ impl Rate {
         (fits(per_second) && fits(burst)).then_some(Self { per_second, burst })
     }
 
+    /// The part of one process, where as many share the limit; at least one token.
+    #[must_use]
+    pub fn shared_by(self, processes: u64) -> Self {
+        let part = |tokens: u64| tokens.div_ceil(processes.max(1));
+        Self { per_second: part(self.per_second), burst: part(self.burst) }
+    }
+
     /// Tokens that are refilled each second.
     #[must_use]
     pub fn per_second(self) -> u64 {

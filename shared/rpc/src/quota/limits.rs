@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, PoisonError, RwLock,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
 };
 
@@ -29,6 +29,19 @@ pub struct Quota {
 }
 
 impl Quota {
+    /// The part of one process, where as many share the limits. What is stored is limited as a whole.
+    #[must_use]
+    fn shared_by(self, processes: u64) -> Self {
+        let part = |rate: Option<Rate>| rate.map(|rate| rate.shared_by(processes));
+        let CallRates { operations, bytes } = self.calls;
+        Self {
+            calls: CallRates { operations: part(operations), bytes: part(bytes) },
+            account: part(self.account),
+            partition: part(self.partition),
+            storage: self.storage,
+        }
+    }
+
     /// Whether work on entities is not limited.
     #[must_use]
     pub fn is_unlimited(self) -> bool {
@@ -71,6 +84,8 @@ struct CurrentQuotas {
     quotas: RwLock<Quotas>,
     /// Whether any account has the limit with this number on what it stores.
     storage: [AtomicBool; StorageLimit::COUNT],
+    /// How many other processes share the limits on rates.
+    others: AtomicUsize,
 }
 
 impl LiveQuotas {
@@ -93,12 +108,44 @@ impl LiveQuotas {
     /// The current limits of an account.
     #[must_use]
     pub fn of(&self, account: &AccountName) -> Quota {
-        self.0.quotas.read().unwrap_or_else(PoisonError::into_inner).of(account)
+        let quota = self.0.quotas.read().unwrap_or_else(PoisonError::into_inner).of(account);
+        match self.0.others.load(Relaxed) {
+            0 => quota,
+            others => quota.shared_by(others as u64 + 1),
+        }
+    }
+
+    /// Divides the limits on rates among as many processes, from the next call on; how many it were before. Reserved
+    /// tokens remain reserved.
+    pub fn share(&self, processes: usize) -> usize {
+        self.0.others.swap(processes.saturating_sub(1), Relaxed) + 1
     }
 
     /// Whether any account has this limit on what it stores.
     #[must_use]
     pub fn has_storage(&self, limit: StorageLimit) -> bool {
         self.0.storage.get(limit as usize).is_some_and(|is_on| is_on.load(Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_share_the_limits_on_rates_and_not_those_on_what_is_stored() {
+        let account = AccountName::parse("someaccount").expect("a name");
+        let rate = Rate::new(1000, 10);
+        let bytes = Rate::new(1, 1);
+        let storage = StorageMax::default();
+        let calls = CallRates { operations: rate, bytes };
+        let default = Quota { calls, account: rate, partition: None, storage };
+        let quotas = LiveQuotas::new(Quotas { default, ..Quotas::default() });
+
+        assert_eq!((quotas.share(3), quotas.of(&account).account), (1, Rate::new(334, 4)));
+        assert_eq!(quotas.of(&account).calls, CallRates { operations: Rate::new(334, 4), bytes });
+        assert_eq!(quotas.of(&account).partition, None);
+        assert_eq!((quotas.share(1), quotas.of(&account)), (3, default));
+        assert_eq!((quotas.share(0), quotas.share(2)), (1, 1), "there is always one");
     }
 }

@@ -1,0 +1,273 @@
+//! The processes that serve one store together. Each renews a row of its own, by the time of the store.
+//!
+//! The quotas of accounts are divided among those with the same roles, and each job in the background is done by one
+//! of them. Nothing is correct because of that: what a change depends on is in the change, and a job that two
+//! processes do at a time, while one of them is not known to the other yet, does no harm.
+
+use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use serde_json::json;
+use tracing::{debug, info};
+use trestle_kv::{
+    ChangeSpec, CommitError, Domain, DomainRef, Engine, EngineError, Entry, Keyspace, Reads,
+    ScanLimit, Span, Version, Writes, transact,
+};
+use trestle_model::time::Ticks;
+use trestle_rpc::{instance::instance_id, quota::LiveQuotas};
+use trestle_runtime::{admin::AdminPage, task::Task};
+
+use crate::{roles::DrainAction, settings::Settings};
+
+/// The first byte of the keys of members; the id of the process follows.
+const MEMBER: u8 = 0x08;
+/// Where members are stored, in a store that several processes can serve.
+pub(crate) const KEYSPACE: Keyspace =
+    Keyspace { name: "members", kinds: MEMBER..=MEMBER, domain: domain_of };
+/// The format of a row.
+const FORMAT: u8 = 1;
+
+/// How often a process renews its row.
+const EVERY: Duration = Duration::from_secs(2);
+/// How long a process counts after that.
+const LIFE: Duration = Duration::from_secs(10);
+/// How long after that its row is removed.
+const KEPT: Duration = Duration::from_secs(60);
+/// Most processes that are read.
+const ROWS: ScanLimit = ScanLimit { rows: 1000, bytes: 1024 * 1024 };
+
+/// All members are one domain: they are few, and change seldom.
+fn domain_of(_: &[u8]) -> DomainRef<'_> {
+    DomainRef { group: MEMBER, part: &[] }
+}
+
+/// A process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct StoreMember {
+    /// Its key.
+    key: Vec<u8>,
+    /// Until when it counts.
+    until: Ticks,
+    /// The roles that it serves, as in its settings.
+    roles: String,
+    /// The address of its listener for gRPC.
+    address: String,
+}
+
+impl StoreMember {
+    fn new(id: &str, roles: String, address: String) -> Self {
+        let key = [&[MEMBER], id.as_bytes()].concat();
+        Self { key, until: Ticks::MIN, roles, address }
+    }
+
+    /// The row of a process that renews it at a time.
+    fn row(&self, now: Ticks) -> Vec<u8> {
+        let until = now.after(LIFE).get().to_be_bytes();
+        let text = format!("{} {}", self.roles, self.address);
+        [&[FORMAT][..], &until, text.as_bytes()].concat()
+    }
+
+    /// None for a row of another version of the program.
+    fn decode(entry: &Entry) -> Option<Self> {
+        let (until, text) = entry.value.strip_prefix(&[FORMAT])?.split_first_chunk()?;
+        let (roles, address) = std::str::from_utf8(text).ok()?.split_once(' ')?;
+        Some(Self {
+            key: entry.key.to_vec(),
+            until: Ticks::new(u64::from_be_bytes(*until))?,
+            roles: roles.to_owned(),
+            address: address.to_owned(),
+        })
+    }
+
+    fn id(&self) -> &[u8] {
+        self.key.get(1..).unwrap_or_default()
+    }
+}
+
+/// The processes that serve one store, as this one knows them. Clones share what they know.
+#[derive(Clone)]
+pub(crate) struct StoreMembers(Option<Arc<SharedStore>>);
+
+struct SharedStore {
+    engine: Arc<dyn Engine>,
+    own: StoreMember,
+    quotas: LiveQuotas,
+    known: Mutex<Vec<StoreMember>>,
+    is_leaving: AtomicBool,
+}
+
+impl StoreMembers {
+    /// Those of the store of these settings; this process alone where no other one can have it.
+    pub(crate) fn new(
+        settings: &Settings,
+        engine: Option<&Arc<dyn Engine>>,
+        quotas: &LiveQuotas,
+    ) -> Self {
+        let engine = engine.filter(|_| settings.storage.engine.is_some());
+        Self(engine.map(|engine| {
+            let (roles, address) = (&settings.server.roles, settings.server.listen);
+            let own = StoreMember::new(instance_id(), roles.to_string(), address.to_string());
+            Arc::new(SharedStore {
+                engine: Arc::clone(engine),
+                own,
+                quotas: quotas.clone(),
+                known: Mutex::default(),
+                is_leaving: AtomicBool::default(),
+            })
+        }))
+    }
+
+    /// Whether this process does a job, among those with the same roles: the others agree once they know the same
+    /// processes.
+    pub(crate) fn do_here(&self, job: &str) -> bool {
+        let Some(store) = &self.0 else { return true };
+        let known = store.known();
+        let now = store.engine.now();
+        let placed = known.iter().filter(|member| store.counts(member, now));
+        let placed = placed.max_by_key(|member| (weight(job, member.id()), &member.key));
+        placed.is_none_or(|member| member.key == store.own.key)
+    }
+
+    /// Renews the row of this process, and looks at the others.
+    pub(crate) fn task(&self) -> Option<Task> {
+        let store = Arc::clone(self.0.as_ref()?);
+        Some(Task::new("members", EVERY, move || {
+            let store = Arc::clone(&store);
+            async move {
+                store.renew().await?;
+                store.look().await?;
+                Ok(false)
+            }
+        }))
+    }
+
+    /// Tells the others that this process ends.
+    pub(crate) fn leave(&self) -> Option<DrainAction> {
+        let store = Arc::clone(self.0.as_ref()?);
+        Some(Box::new(move || {
+            store.is_leaving.store(true, Relaxed);
+            tokio::spawn(async move {
+                if let Err(error) = store.remove_own().await {
+                    debug!(%error, "the other processes are not told that this one ends");
+                }
+            });
+        }))
+    }
+
+    /// The page of the processes.
+    pub(crate) fn page(&self) -> Option<AdminPage> {
+        let store = Arc::clone(self.0.as_ref()?);
+        let about = "the processes that serve the store, as JSON";
+        Some(AdminPage { path: "/members", about, json: Arc::new(move || store.json()) })
+    }
+}
+
+impl SharedStore {
+    fn known(&self) -> MutexGuard<'_, Vec<StoreMember>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a process has a share of what this one does.
+    fn counts(&self, member: &StoreMember, now: Ticks) -> bool {
+        member.until > now && member.roles == self.own.roles
+    }
+
+    async fn renew(&self) -> Result<(), CommitError> {
+        if self.is_leaving.load(Relaxed) {
+            return Ok(());
+        }
+        let own = self.own.clone();
+        // By the time of the commit: the row must not count longer because the commit waited.
+        let renew = move |_: &Reads<'_>, version: Version| {
+            let mut writes = Writes::new();
+            writes.put(own.key.clone(), own.row(version.ticks()));
+            Ok::<_, CommitError>((writes, ()))
+        };
+        transact(&*self.engine, ChangeSpec::new(domain()), renew).await?
+    }
+
+    /// Reads the others, and removes the rows of those that are gone for long.
+    async fn look(&self) -> Result<(), EngineError> {
+        let scanned = self.engine.scan(&Span::prefix(&[MEMBER]), ROWS).await?;
+        let now = self.engine.now();
+        let members: Vec<_> = scanned.entries.iter().filter_map(StoreMember::decode).collect();
+        let is_gone = |member: &&StoreMember| member.until.after(KEPT) < now;
+        for gone in members.iter().filter(is_gone) {
+            if let Err(error) = self.remove_gone(gone.clone()).await {
+                debug!(%error, "the row of a process that is gone remains");
+            }
+        }
+        let count = members.iter().filter(|member| self.counts(member, now)).count().max(1);
+        let before = self.quotas.share(count);
+        if before != count {
+            info!(processes = count, before, "the processes that serve the store changed");
+        }
+        *self.known() = members;
+        Ok(())
+    }
+
+    async fn remove_own(&self) -> Result<(), CommitError> {
+        let key = self.own.key.clone();
+        let remove = move |_: &Reads<'_>, _: Version| {
+            let mut writes = Writes::new();
+            writes.delete(key.clone());
+            Ok::<_, CommitError>((writes, ()))
+        };
+        transact(&*self.engine, ChangeSpec::new(domain()), remove).await?
+    }
+
+    /// Removes a row unless its process renewed it meanwhile.
+    async fn remove_gone(&self, gone: StoreMember) -> Result<(), CommitError> {
+        let mut spec = ChangeSpec::new(domain());
+        let row = spec.read(gone.key.clone());
+        let remove = move |reads: &Reads<'_>, _: Version| {
+            let mut writes = Writes::new();
+            let value = reads.get(row).cloned();
+            let entry = value.map(|value| Entry { key: gone.key.clone().into(), value });
+            if entry.and_then(|entry| StoreMember::decode(&entry)).as_ref() == Some(&gone) {
+                writes.delete(gone.key.clone());
+            }
+            Ok::<_, CommitError>((writes, ()))
+        };
+        transact(&*self.engine, spec, remove).await?
+    }
+
+    fn json(&self) -> String {
+        let now = self.engine.now();
+        let rows: Vec<_> = self
+            .known()
+            .iter()
+            .filter(|member| member.until > now)
+            .map(|member| {
+                json!({
+                    "instance_id": String::from_utf8_lossy(member.id()),
+                    "roles": member.roles,
+                    "address": member.address,
+                    "this": member.key == self.own.key,
+                })
+            })
+            .collect();
+        format!("{:#}\n", json!({ "members": rows }))
+    }
+}
+
+fn domain() -> Domain {
+    Domain::new(MEMBER, Vec::new())
+}
+
+/// How much a job is drawn to a process: the greatest has it, so that a process that comes or goes moves only its own
+/// jobs.
+fn weight(job: &str, id: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (job, id).hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests;

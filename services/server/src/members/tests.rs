@@ -1,0 +1,171 @@
+use std::collections::HashSet;
+
+use trestle_kv::MemoryEngine;
+use trestle_model::{name::AccountName, time::ManualClock};
+use trestle_rpc::quota::{Quota, Quotas, Rate};
+
+use super::*;
+
+/// A store that processes of a test share, by a clock that the test moves.
+struct World {
+    clock: Arc<ManualClock>,
+    engine: Arc<dyn Engine>,
+}
+
+impl World {
+    fn new() -> Self {
+        let clock = Arc::new(ManualClock::new(Ticks::new(1 << 60).expect("in range")));
+        let engine = Arc::new(MemoryEngine::with_clock([KEYSPACE], Arc::clone(&clock) as _));
+        Self { clock, engine }
+    }
+
+    fn process(&self, id: &str, roles: &str) -> StoreMembers {
+        let default = Quota { account: Rate::new(900, 90), ..Quota::default() };
+        let quotas = LiveQuotas::new(Quotas { default, ..Quotas::default() });
+        StoreMembers(Some(Arc::new(SharedStore {
+            engine: Arc::clone(&self.engine),
+            own: StoreMember::new(id, roles.to_owned(), format!("{id}:1")),
+            quotas,
+            known: Mutex::default(),
+            is_leaving: AtomicBool::default(),
+        })))
+    }
+
+    async fn rows(&self) -> usize {
+        let scanned = self.engine.scan(&Span::prefix(&[MEMBER]), ROWS).await;
+        scanned.expect("a scan").entries.len()
+    }
+}
+
+fn store(members: &StoreMembers) -> &SharedStore {
+    members.0.as_ref().expect("a store that is shared")
+}
+
+/// As the task does, in each of these processes: the second look of each knows all of them.
+async fn tick(processes: &[&StoreMembers]) {
+    for process in processes.iter().chain(processes) {
+        store(process).renew().await.expect("a renewal");
+        store(process).look().await.expect("a look");
+    }
+}
+
+/// Tokens a second that an account has in a process.
+fn rate(members: &StoreMembers) -> u64 {
+    let account = AccountName::parse("someaccount").expect("a name");
+    store(members).quotas.of(&account).account.expect("a limit").per_second()
+}
+
+#[tokio::test]
+async fn processes_with_the_same_roles_share_quotas_as_long_as_they_renew_their_rows() {
+    let world = World::new();
+    let (a, b) = (world.process("a", "gateway,table"), world.process("b", "gateway,table"));
+    let (c, other) = (world.process("c", "gateway,table"), world.process("d", "queue"));
+    assert_eq!(rate(&a), 900, "before the first look");
+
+    tick(&[&a, &other]).await;
+    assert_eq!(rate(&a), 900, "one with other roles has no share");
+    tick(&[&a, &b, &c]).await;
+    assert_eq!([&a, &b, &c].map(rate), [300; 3]);
+
+    // The last one is killed, and the others go on.
+    world.clock.advance(LIFE - EVERY);
+    tick(&[&a, &b]).await;
+    assert_eq!([&a, &b].map(rate), [300; 2], "it may be slow");
+    world.clock.advance(2 * EVERY);
+    tick(&[&a, &b]).await;
+    assert_eq!([&a, &b].map(rate), [450; 2]);
+    let shown: serde_json::Value = serde_json::from_str(&store(&a).json()).expect("JSON");
+    let shown: Vec<_> = shown["members"].as_array().expect("a list").iter().collect();
+    let ids: Vec<_> = shown.iter().map(|row| row["instance_id"].as_str()).collect();
+    assert_eq!(ids, [Some("a"), Some("b")], "neither has a row that was not renewed");
+    assert_eq!((&shown[0]["this"], &shown[1]["address"]), (&json!(true), &json!("b:1")));
+}
+
+#[tokio::test]
+async fn rows_of_processes_that_are_gone_are_removed_unless_they_come_back() {
+    let world = World::new();
+    let (a, b) = (world.process("a", "table"), world.process("b", "table"));
+    tick(&[&a, &b]).await;
+    world.clock.advance(LIFE + KEPT);
+    tick(&[&a]).await;
+    assert_eq!(world.rows().await, 2, "its time is not over");
+
+    world.clock.advance(EVERY);
+    let seen = store(&a).known().iter().find(|member| member.id() == b"b").cloned();
+    store(&b).renew().await.expect("a renewal");
+    store(&a).remove_gone(seen.expect("the row")).await.expect("a removal");
+    assert_eq!(world.rows().await, 2, "it was renewed meanwhile");
+
+    world.clock.advance(LIFE + KEPT + EVERY);
+    tick(&[&a]).await;
+    assert_eq!(world.rows().await, 1);
+}
+
+#[tokio::test]
+async fn a_process_that_leaves_has_no_share_any_more() {
+    let world = World::new();
+    let (a, b) = (world.process("a", "table"), world.process("b", "table"));
+    tick(&[&a, &b]).await;
+    b.leave().expect("an action")();
+    tokio::time::timeout(Duration::from_secs(60), async {
+        while world.rows().await > 1 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .expect("its row is removed");
+
+    store(&b).renew().await.expect("nothing");
+    tick(&[&a]).await;
+    assert_eq!((world.rows().await, rate(&a)), (1, 900));
+}
+
+#[tokio::test]
+async fn each_job_is_done_by_one_process_and_only_those_of_one_that_is_gone_move() {
+    let jobs: Vec<_> = (0..32).map(|number| format!("job-{number}")).collect();
+    let world = World::new();
+    let [a, b, c] = ["a", "b", "c"].map(|id| world.process(id, "table"));
+    let done_by = |members: &StoreMembers| -> HashSet<&String> {
+        jobs.iter().filter(|job| members.do_here(job)).collect()
+    };
+    assert_eq!(done_by(&a).len(), jobs.len(), "as long as it knows no other one");
+    tick(&[&a, &b, &c]).await;
+    let [of_a, of_b, of_c] = [&a, &b, &c].map(done_by);
+    assert_eq!(of_a.len() + of_b.len() + of_c.len(), jobs.len());
+    assert!(
+        [&of_a, &of_b, &of_c].iter().all(|jobs| !jobs.is_empty()),
+        "{of_a:?} {of_b:?} {of_c:?}"
+    );
+
+    world.clock.advance(LIFE - EVERY);
+    tick(&[&a, &b]).await;
+    world.clock.advance(2 * EVERY);
+    let [after_a, after_b] = [&a, &b].map(done_by);
+    assert!(after_a.is_superset(&of_a) && after_b.is_superset(&of_b));
+    assert_eq!(after_a.len() + after_b.len(), jobs.len());
+}
+
+#[tokio::test]
+async fn rows_of_another_version_are_left_alone() {
+    let world = World::new();
+    let a = world.process("a", "table");
+    let put = |_: &Reads<'_>, _: Version| {
+        let mut writes = Writes::new();
+        writes.put(vec![MEMBER, b'z'], vec![FORMAT + 1, 7]);
+        Ok::<_, CommitError>((writes, ()))
+    };
+    transact(&*world.engine, ChangeSpec::new(domain()), put).await.expect("a commit").expect("ok");
+    tick(&[&a]).await;
+    world.clock.advance(LIFE + KEPT + EVERY);
+    tick(&[&a]).await;
+    assert_eq!((world.rows().await, rate(&a)), (2, 900));
+}
+
+#[test]
+fn a_store_of_one_process_has_none() {
+    let settings = Settings::default();
+    let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new([KEYSPACE]));
+    let members = StoreMembers::new(&settings, Some(&engine), &LiveQuotas::default());
+    assert!(members.do_here("any"));
+    assert!(members.task().is_none() && members.leave().is_none() && members.page().is_none());
+}
