@@ -101,9 +101,9 @@ until_true "the bucket" make_bucket
 until_true "the bucket with object lock" make_locked
 until_true "the container" make_container
 
-# The suite of services/blob/src/objects/tests.rs.
+# The suite of services/blob/src/objects/tests.rs; of the whole workspace, as other tests are compiled.
 OBJECT_STORES="s3://trestle/suite az://trestle/suite" cargo test --quiet --locked \
-  --manifest-path "$root/Cargo.toml" --package trestle-blob -- --nocapture objects::tests | tee "$work/suite"
+  --manifest-path "$root/Cargo.toml" --workspace --lib -- --nocapture objects::tests | tee "$work/suite"
 for store in memory file s3 az; do
   grep -q "^store: $store$" "$work/suite" || { echo "FAILED: the suite did not run on $store"; exit 1; }
 done
