@@ -1,4 +1,4 @@
-//! Commits and reads a second of the engine, in turns of one run:
+//! Commits and reads a second of the engine, in turns of one run, and what long keys cost:
 //!
 //! ```sh
 //! cargo bench -p trestle-kv-postgres
@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
-use trestle_kv::conformance::rows::{commit, key, noise, put};
+use trestle_kv::conformance::rows::{NO_LIMIT, commit, key, noise, put};
 use trestle_kv::conformance::{KEYSPACES, reading};
-use trestle_kv::{Engine, Writes, transact};
+use trestle_kv::{Engine, Span, Write, Writes, transact};
 use trestle_kv_postgres::testing::PostgresServer;
 use trestle_kv_postgres::{PostgresEngine, PostgresOptions};
 
@@ -29,6 +29,9 @@ const CALLERS: usize = 256;
 const HOT_CALLERS: usize = 32;
 /// Bytes of a value.
 const VALUE_BYTES: usize = 1_024;
+/// Keys that are too long for a row, and their length.
+const LONG_KEYS: usize = 3_000;
+const LONG_KEY_BYTES: usize = 2_500;
 
 #[tokio::main]
 async fn main() {
@@ -51,6 +54,7 @@ async fn main() {
         note("changes of one row", hot_row(&engine).await);
         note("gets of the engine", gets(&engine).await);
     }
+    long_keys(&engine).await;
     println!("medians:");
     for (name, mut rates) in rates {
         rates.sort_by(f64::total_cmp);
@@ -119,4 +123,31 @@ async fn gets(engine: &Arc<PostgresEngine>) -> f64 {
         }
     })
     .await
+}
+
+/// Inserts long keys, none of which has a layer with another one, and deletes them. A scan of them, before and after.
+async fn long_keys(engine: &Arc<PostgresEngine>) {
+    let keys: Vec<_> = (0..LONG_KEYS as u64)
+        .map(|seed| key([b"long", &noise(seed, LONG_KEY_BYTES)[..]].concat()))
+        .collect();
+    let long = Span::prefix(&key("long"));
+    for (name, is_put) in [("inserts", true), ("deletes", false)] {
+        let began = Instant::now();
+        let mut tasks = JoinSet::new();
+        for key in keys.iter().cloned() {
+            let write = if is_put { put(key, "") } else { Write::Delete { key } };
+            let engine = Arc::clone(engine);
+            tasks.spawn(async move { commit(&*engine, vec![write]).await.unwrap() });
+        }
+        tasks.join_all().await;
+        let rate = LONG_KEYS as f64 / began.elapsed().as_secs_f64();
+        println!("{:<28} {rate:>9.0} a second", format!("{name} of long keys"));
+        let began = Instant::now();
+        let rows = engine.scan(&long, NO_LIMIT).await.unwrap().entries.len();
+        println!(
+            "{:<28} {:>9.1?} for {rows} rows",
+            format!("a scan after these {name}"),
+            began.elapsed()
+        );
+    }
 }

@@ -20,6 +20,7 @@ mod ownership;
 mod pipeline;
 mod place;
 mod readers;
+mod row_changes;
 mod scan;
 mod scheduler;
 mod schema;

@@ -5,9 +5,14 @@
 //! which no keyspace has; where that is too long again, it has a pointer in the layer. So rows compare like keys: a
 //! pointer stands where all keys of its layer would, a look-up of a key needs no other row, and a scan that meets a
 //! pointer descends.
+//!
+//! A pointer is there exactly as long as its layer has a row. Keys of several domains may be below it, so a domain does
+//! not protect it: each transaction that writes or removes a row below it locks the pointer itself, all of its pointers
+//! in one statement and in their order, before it looks whether a layer is empty. See `row_changes`.
 
 use bytes::Bytes;
 use ring::digest::{SHA256, digest};
+use trestle_kv::after_prefix;
 
 /// Longest key that is a row by itself. With the entry of the index around it that is within its bound, whatever the
 /// bytes: an index compresses nothing of it.
@@ -55,6 +60,12 @@ pub(crate) fn layer(start: &[u8]) -> [u8; LAYER_BYTES] {
         hash.copy_from_slice(digest(&SHA256, start).as_ref());
     }
     prefix
+}
+
+/// The range of the rows in the layer of a pointer: the first one, and what is after the last one.
+pub(crate) fn range_below(pointer: &[u8]) -> Option<([u8; LAYER_BYTES], Vec<u8>)> {
+    let prefix = layer(start_of_layer(pointer)?);
+    Some((prefix, after_prefix(&prefix)))
 }
 
 /// Of a row: what the keys of its layer begin with, if it is a pointer.

@@ -66,6 +66,7 @@ pub(crate) struct SessionStatements {
     pub(crate) upsert: Statement,
     pub(crate) point: Statement,
     pub(crate) delete: Statement,
+    pub(crate) unpoint: Statement,
 }
 
 impl DatabaseConnection {
@@ -145,7 +146,7 @@ impl PreparedSession {
 
 impl SessionStatements {
     async fn prepare(client: &Client, sql: &Sql) -> Result<Self, Failure> {
-        let (get, read, scan_up, scan_down, newest, upsert, point, delete) = tokio::try_join!(
+        let (get, read, scan_up, scan_down, newest, upsert, point, delete, unpoint) = tokio::try_join!(
             client.prepare(&sql.get),
             client.prepare(&sql.read),
             client.prepare(&sql.scan_up),
@@ -154,8 +155,9 @@ impl SessionStatements {
             client.prepare(&sql.upsert),
             client.prepare(&sql.point),
             client.prepare(&sql.delete),
+            client.prepare(&sql.unpoint),
         )?;
-        Ok(Self { get, read, scan_up, scan_down, newest, upsert, point, delete })
+        Ok(Self { get, read, scan_up, scan_down, newest, upsert, point, delete, unpoint })
     }
 }
 

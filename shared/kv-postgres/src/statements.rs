@@ -19,10 +19,12 @@ pub(crate) struct Sql {
     pub(crate) newest: String,
     /// Sets rows. A version that is not greater than the stored one becomes null, which the relation rejects.
     pub(crate) upsert: String,
-    /// Adds pointers that are not there.
+    /// Adds pointers that are not there, and locks those that are.
     pub(crate) point: String,
     /// Removes rows.
     pub(crate) delete: String,
+    /// Removes those of locked pointers whose layers, from $2, inclusive, to $3, exclusive, are empty.
+    pub(crate) unpoint: String,
 }
 
 impl Sql {
@@ -45,12 +47,19 @@ impl Sql {
                  ON CONFLICT (k) DO UPDATE SET v = excluded.v, \
                  ver = CASE WHEN stored.ver < excluded.ver THEN excluded.ver END"
             ),
+            // A condition that is never true: the row is locked, and no other one takes its place.
             point: format!(
-                "INSERT INTO {relation} (k, v, ver) \
+                "INSERT INTO {relation} AS stored (k, v, ver) \
                  SELECT k, ''::bytea, 0 FROM unnest($1::bytea[]) AS pointers (k) \
-                 ON CONFLICT (k) DO NOTHING"
+                 ON CONFLICT (k) DO UPDATE SET ver = stored.ver WHERE false"
             ),
             delete: format!("DELETE FROM {relation} WHERE k = ANY($1::bytea[])"),
+            unpoint: format!(
+                "DELETE FROM {relation} WHERE k = ANY(ARRAY(\
+                 SELECT k FROM unnest($1::bytea[], $2::bytea[], $3::bytea[]) AS pointers (k, first, after) \
+                 WHERE (SELECT true FROM {relation} AS below WHERE below.k >= first AND below.k < after \
+                 ORDER BY below.k LIMIT 1) IS NULL))"
+            ),
             relation,
         }
     }

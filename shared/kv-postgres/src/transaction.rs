@@ -12,13 +12,11 @@ use crate::{
     failure::Failure,
     group::{GroupWrites, RowsByKeyspace},
     pipeline::{PipelinedRequest, pipelined},
-    place,
+    row_changes::{RowChanges, slices},
     schema::{stored, ticks},
     session::PreparedSession,
 };
 
-/// Values of a statement that sets rows, in bytes: more are sent in several.
-const STATEMENT_BYTES: usize = 4 * 1024 * 1024;
 /// From the year 1 to 1970, in microseconds.
 const UNIX_MICROS: i64 = 62_135_596_800_000_000;
 /// Ticks of a microsecond.
@@ -188,91 +186,4 @@ async fn raise(session: &PreparedSession, new: NewFloor) -> Result<(), Failure> 
     let floor = stored(new.floor);
     session.client().execute(&session.raise, &[&floor, &time, &elapsed, &boot]).await?;
     Ok(())
-}
-
-/// What a group changes of the rows of a keyspace.
-#[derive(Default)]
-struct RowChanges {
-    /// Keys, values and versions, in the order of the keys.
-    set: Vec<(Bytes, Bytes, i64)>,
-    pointers: Vec<Bytes>,
-    removed: Vec<Bytes>,
-}
-
-impl RowChanges {
-    fn of(writes: &GroupWrites, keyspaces: &Keyspaces) -> Vec<Self> {
-        let mut all: Vec<_> = keyspaces.list().iter().map(|_| Self::default()).collect();
-        for (key, (value, version)) in writes {
-            let Some(rows) = keyspaces.index_of(key).and_then(|index| all.get_mut(index)) else {
-                continue;
-            };
-            let place = place::place(key);
-            match value {
-                Some(value) => {
-                    rows.pointers.extend(place.pointers);
-                    rows.set.push((place.row, value.clone(), stored(version.ticks())));
-                }
-                None => rows.removed.push(place.row),
-            }
-        }
-        for rows in &mut all {
-            // In one order in every process, so that no two wait for each other's rows.
-            rows.pointers.sort_unstable();
-            rows.pointers.dedup();
-            rows.set.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-            rows.removed.sort_unstable();
-        }
-        all
-    }
-
-    fn send<'a>(
-        &'a self,
-        session: &'a PreparedSession,
-        keyspace: usize,
-        requests: &mut Vec<PipelinedRequest<'a>>,
-    ) -> Result<(), Failure> {
-        let statements = session.of(keyspace)?;
-        let client = session.client();
-        for part in parts(&self.set) {
-            requests.push(Box::pin(async move {
-                let keys: Vec<&[u8]> = part.iter().map(|(key, ..)| &key[..]).collect();
-                let values: Vec<&[u8]> = part.iter().map(|(_, value, _)| &value[..]).collect();
-                let versions: Vec<i64> = part.iter().map(|(.., version)| *version).collect();
-                client.execute(&statements.upsert, &[&keys, &values, &versions]).await?;
-                Ok(())
-            }));
-        }
-        for (rows, statement) in
-            [(&self.pointers, &statements.point), (&self.removed, &statements.delete)]
-        {
-            if !rows.is_empty() {
-                requests.push(Box::pin(async move {
-                    client.execute(statement, &[&slices(rows)]).await?;
-                    Ok(())
-                }));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Rows in parts that are not too large for a statement.
-fn parts(mut rows: &[(Bytes, Bytes, i64)]) -> Vec<&[(Bytes, Bytes, i64)]> {
-    let mut parts = Vec::new();
-    while !rows.is_empty() {
-        let mut bytes = 0;
-        let fits = rows.iter().take_while(|(_, value, _)| {
-            let is_first = bytes == 0;
-            bytes += value.len().max(1);
-            is_first || bytes <= STATEMENT_BYTES
-        });
-        let (part, rest) = rows.split_at(fits.count());
-        parts.push(part);
-        rows = rest;
-    }
-    parts
-}
-
-fn slices(rows: &[Bytes]) -> Vec<&[u8]> {
-    rows.iter().map(|row| &row[..]).collect()
 }

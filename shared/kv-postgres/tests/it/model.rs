@@ -6,7 +6,7 @@ use proptest::test_runner::TestRunner;
 use trestle_kv::conformance::{KEYSPACES, reading, rows::commit};
 use trestle_kv::{Engine, MemoryEngine, ScanLimit, Span, Write, Writes, transact};
 
-use crate::world::open;
+use crate::world::{assert_pointers_are_exact, open};
 use trestle_kv_postgres::testing::PostgresServer;
 
 #[derive(Debug, Clone)]
@@ -108,6 +108,7 @@ fn any_commands_have_the_same_results_as_in_memory() {
         let emptied = "TRUNCATE trestle_first, trestle_second";
         runtime.block_on(server.execute(&database, emptied)).unwrap();
         runtime.block_on(play(&commands, &*engine));
+        runtime.block_on(assert_pointers_are_exact(&server, &database));
         Ok(())
     });
     played.unwrap();
