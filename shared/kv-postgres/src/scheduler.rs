@@ -23,12 +23,15 @@ const PARKED_MAX: usize = 1_024;
 /// What an owner gets in a turn, in changes.
 const TURN_CHANGES: u32 = 16;
 
-/// A change on its way, with its domains by number.
+/// A change on its way, with its domains by number. One that is dropped is answered all the same.
 pub(crate) struct WaitingChange {
     pub(crate) change: Change,
     /// Sorted, each once.
     pub(crate) domains: Vec<(i64, Lock)>,
-    pub(crate) answer: oneshot::Sender<Result<Version, CommitError>>,
+    /// Whether something of it was sent to be committed, so that it may be stored.
+    pub(crate) is_sent: bool,
+    /// None only once it is answered.
+    answer: Option<oneshot::Sender<Result<Version, CommitError>>>,
 }
 
 impl WaitingChange {
@@ -40,13 +43,36 @@ impl WaitingChange {
         let own = (number(spec.domain.borrowed()), Lock::Exclusive);
         let mut domains: Vec<_> = std::iter::once(own).chain(also).collect();
         strongest(&mut domains);
-        (Self { change, domains, answer }, answered)
+        (Self { change, domains, is_sent: false, answer: Some(answer) }, answered)
     }
 
     /// Answers it. One whose caller is gone is not.
-    pub(crate) fn answer(self, outcome: Result<Version, CommitError>) {
-        let _ = self.answer.send(outcome);
+    pub(crate) fn answer(mut self, outcome: Result<Version, CommitError>) {
+        self.send(outcome);
     }
+
+    fn send(&mut self, outcome: Result<Version, CommitError>) {
+        if let Some(answer) = self.answer.take() {
+            let _ = answer.send(outcome);
+        }
+    }
+}
+
+impl Drop for WaitingChange {
+    fn drop(&mut self) {
+        let reason = "the change was not answered".into();
+        self.send(Err(match self.is_sent {
+            true => CommitError::Unknown { reason },
+            false => CommitError::Unavailable { reason },
+        }));
+    }
+}
+
+/// The domains of changes: sorted, each once, with the stronger lock.
+pub(crate) fn domains_of(changes: &[WaitingChange]) -> Vec<(i64, Lock)> {
+    let mut domains = changes.iter().flat_map(|change| change.domains.iter().copied()).collect();
+    strongest(&mut domains);
+    domains
 }
 
 /// Sorts domains and keeps each once, with the stronger lock.
@@ -68,6 +94,13 @@ fn number(domain: DomainRef<'_>) -> i64 {
 pub(crate) struct ChangeScheduler {
     state: Mutex<WaitingChanges>,
     changed: Notify,
+}
+
+/// Changes that are committed together. Their domains are held until this is dropped.
+pub(crate) struct TakenGroup<'a> {
+    pub(crate) changes: Vec<WaitingChange>,
+    domains: Vec<(i64, Lock)>,
+    scheduler: &'a ChangeScheduler,
 }
 
 struct WaitingChanges {
@@ -113,21 +146,21 @@ impl ChangeScheduler {
         Ok(())
     }
 
-    /// The next group, whose domains are held until [`ChangeScheduler::release`]; none once the engine is closed and
-    /// nothing waits.
-    pub(crate) async fn next(&self) -> Option<Vec<WaitingChange>> {
+    /// The next group; none once the engine is closed and nothing waits.
+    pub(crate) async fn next(&self) -> Option<TakenGroup<'_>> {
         loop {
             let changed = self.changed.notified();
             {
                 let mut waiting = self.lock();
-                let group = waiting.take();
-                if !group.is_empty() {
+                let changes = waiting.take();
+                if !changes.is_empty() {
+                    let domains = waiting.hold(&changes);
                     let is_more = waiting.count > 0;
                     drop(waiting);
                     if is_more {
                         self.changed.notify_one();
                     }
-                    return Some(group);
+                    return Some(TakenGroup { changes, domains, scheduler: self });
                 }
                 if waiting.is_closed && waiting.count == 0 {
                     // The next worker ends too.
@@ -139,25 +172,6 @@ impl ChangeScheduler {
         }
     }
 
-    /// Puts changes of a group back: the first to be taken again. Their domains are held until they are released.
-    pub(crate) fn put_back(&self, changes: Vec<WaitingChange>) {
-        let mut waiting = self.lock();
-        waiting.count += changes.len();
-        for change in changes.into_iter().rev() {
-            waiting.parked.push_front(change);
-        }
-    }
-
-    /// Returns the domains of a group.
-    pub(crate) fn release(&self, domains: &[(i64, Lock)]) {
-        let mut waiting = self.lock();
-        for (number, lock) in domains {
-            waiting.held.remove(*number, *lock);
-        }
-        drop(waiting);
-        self.changed.notify_one();
-    }
-
     /// Takes no more changes.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
@@ -166,6 +180,28 @@ impl ChangeScheduler {
 
     fn lock(&self) -> MutexGuard<'_, WaitingChanges> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TakenGroup<'_> {
+    /// Puts changes of the group back: the first to be taken again.
+    pub(crate) fn put_back(self, changes: Vec<WaitingChange>) {
+        let mut waiting = self.scheduler.lock();
+        waiting.count += changes.len();
+        for change in changes.into_iter().rev() {
+            waiting.parked.push_front(change);
+        }
+    }
+}
+
+impl Drop for TakenGroup<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.scheduler.lock();
+        for (number, lock) in &self.domains {
+            waiting.held.remove(*number, *lock);
+        }
+        drop(waiting);
+        self.scheduler.changed.notify_one();
     }
 }
 
@@ -185,11 +221,17 @@ impl WaitingChanges {
             self.turns.charge(owner, 1);
             self.sort(change, &mut group, &mut ahead);
         }
-        for (number, lock) in group.iter().flat_map(|change| &change.domains) {
-            self.held.add(*number, *lock);
-        }
         self.count -= group.len();
         group
+    }
+
+    /// Holds the domains of a group.
+    fn hold(&mut self, group: &[WaitingChange]) -> Vec<(i64, Lock)> {
+        let domains = domains_of(group);
+        for (number, lock) in &domains {
+            self.held.add(*number, *lock);
+        }
+        domains
     }
 
     /// Adds a change to the group, or parks it.

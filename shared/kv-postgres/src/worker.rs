@@ -1,15 +1,16 @@
 //! A worker: takes a group, and commits it over its own connection, again where it must be.
 
-use std::{sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
+use futures::FutureExt as _;
 use tokio::time::{Instant, sleep, timeout};
-use trestle_kv::{CommitError, CommitPoint, Lock, Version, decide::ChangeRules};
+use trestle_kv::{CommitError, CommitPoint, Version, decide::ChangeRules};
 
 use crate::{
     failure::Failure,
     group::{DecidedGroup, RowsByKeyspace, decide_group, rows_read, rows_written},
     ownership::SHARED_FENCE,
-    scheduler::{WaitingChange, strongest},
+    scheduler::{WaitingChange, domains_of, strongest},
     session::PreparedSession,
     shared::Shared,
     transaction::{Ended, begin, commit, roll_back},
@@ -45,12 +46,16 @@ impl GroupWorker {
     }
 
     pub(crate) async fn run(mut self) {
-        while let Some(group) = self.shared.scheduler.next().await {
-            let held: Vec<(i64, Lock)> =
-                group.iter().flat_map(|pending| pending.domains.iter().copied()).collect();
-            let rest = self.commit_group(group).await;
-            self.shared.scheduler.put_back(rest);
-            self.shared.scheduler.release(&held);
+        let shared = Arc::clone(&self.shared);
+        while let Some(mut group) = shared.scheduler.next().await {
+            let changes = std::mem::take(&mut group.changes);
+            // A panic drops its changes, which answers them, and its connection, which ends the transaction.
+            match AssertUnwindSafe(self.commit_group(changes)).catch_unwind().await {
+                Ok(rest) => group.put_back(rest),
+                Err(_) => tracing::error!(
+                    "a commit panicked; its changes are answered, and later ones go on"
+                ),
+            }
         }
     }
 
@@ -91,12 +96,11 @@ impl GroupWorker {
             Err(failure) => return Tried::Again(group, failure, rewritten.clone()),
         };
         let shared = Arc::clone(&self.shared);
-        let mut domains: Vec<_> =
-            group.iter().flat_map(|pending| pending.domains.iter().copied()).collect();
+        let mut domains = domains_of(&group);
         if shared.ownership.is_some() {
             domains.push(SHARED_FENCE);
+            strongest(&mut domains);
         }
-        strongest(&mut domains);
         let rows = rows_read(&group, &shared.keyspaces);
         // A server that stands still is another one's turn: nothing was written.
         let begun = timeout(BEGUN_WITHIN, begin(&session, &domains, &rows, rewritten)).await;
@@ -151,6 +155,9 @@ impl GroupWorker {
             return Tried::Answered(rest);
         }
         let floor = shared.clock.new_floor();
+        for (pending, outcome) in group.iter_mut().zip(&decided.outcomes) {
+            pending.is_sent = outcome.as_ref().is_ok_and(|one| one.has_written);
+        }
         let ended = commit(&session, &shared.keyspaces, &decided.writes, floor).await;
         // A server that takes no changes has become a standby: the next connection finds the primary. After an unknown
         // outcome the transaction may still be there.
@@ -174,6 +181,9 @@ impl GroupWorker {
                     true => rows_written(&decided.writes, &shared.keyspaces),
                     false => Vec::new(),
                 };
+                for pending in &mut group {
+                    pending.is_sent = false;
+                }
                 group.extend(rest);
                 return after_failure(group, failure, rows);
             }

@@ -13,16 +13,13 @@ fn change(own: &'static str, shared: &[&'static str]) -> WaitingChange {
     WaitingChange::new(Change::new(spec, |_, _| Writes::new())).0
 }
 
-fn own(change: &WaitingChange) -> String {
-    format!("{:?}", change.change.spec.domain.borrowed())
+fn own(group: &TakenGroup<'_>) -> Vec<String> {
+    let own = |waiting: &WaitingChange| format!("{:?}", waiting.change.spec.domain.borrowed());
+    group.changes.iter().map(own).collect()
 }
 
-async fn next(scheduler: &ChangeScheduler) -> Vec<WaitingChange> {
+async fn next(scheduler: &ChangeScheduler) -> TakenGroup<'_> {
     scheduler.next().await.unwrap()
-}
-
-fn domains(group: &[WaitingChange]) -> Vec<(i64, Lock)> {
-    group.iter().flat_map(|change| change.domains.iter().copied()).collect()
 }
 
 /// Whether nothing can be taken now.
@@ -41,12 +38,12 @@ async fn a_domain_is_in_one_group_at_a_time_and_keeps_its_order() {
     }
 
     let second = next(&scheduler).await;
-    assert_eq!(second.iter().map(own).collect::<Vec<_>>(), ["0x01/b"]);
+    assert_eq!(own(&second), ["0x01/b"]);
     assert!(is_blocked(&scheduler).await);
 
-    scheduler.release(&domains(&first));
+    drop(first);
     let third = next(&scheduler).await;
-    assert_eq!(third.iter().map(own).collect::<Vec<_>>(), ["0x01/a", "0x01/a"]);
+    assert_eq!(own(&third), ["0x01/a", "0x01/a"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -56,17 +53,17 @@ async fn shared_domains_are_shared_and_wait_for_one_that_is_exclusive() {
     let first = next(&scheduler).await;
     scheduler.push(change("b", &["table"])).unwrap();
     let second = next(&scheduler).await;
-    assert_eq!(second.len(), 1);
+    assert_eq!(second.changes.len(), 1);
 
     scheduler.push(change("table", &[])).unwrap();
     // It comes after the exclusive one, although it could share the domain with those before.
     scheduler.push(change("c", &["table"])).unwrap();
     assert!(is_blocked(&scheduler).await);
-    scheduler.release(&domains(&first));
+    drop(first);
     assert!(is_blocked(&scheduler).await);
-    scheduler.release(&domains(&second));
+    drop(second);
     let third = next(&scheduler).await;
-    assert_eq!(third.iter().map(own).collect::<Vec<_>>(), ["0x01/table", "0x01/c"]);
+    assert_eq!(own(&third), ["0x01/table", "0x01/c"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -76,16 +73,11 @@ async fn what_is_put_back_is_first_and_groups_are_bounded() {
         scheduler.push(change("a", &[])).unwrap();
     }
     let mut group = next(&scheduler).await;
-    assert_eq!(group.len(), GROUP_MAX);
-    let held = domains(&group);
-    let rest = group.split_off(GROUP_MAX - 2);
-    let marked = rest.first().unwrap().answer.is_closed();
-    scheduler.put_back(rest);
-    scheduler.release(&held);
+    assert_eq!(group.changes.len(), GROUP_MAX);
+    let rest = group.changes.split_off(GROUP_MAX - 2);
+    group.put_back(rest);
 
-    let next = next(&scheduler).await;
-    assert_eq!(next.len(), 5);
-    assert!(marked, "nobody waits for these");
+    assert_eq!(next(&scheduler).await.changes.len(), 5);
 }
 
 #[tokio::test(start_paused = true)]
@@ -96,8 +88,8 @@ async fn a_closed_scheduler_gives_what_waits_and_ends_every_worker() {
 
     assert!(matches!(scheduler.push(change("a", &[])), Err(CommitError::Stopped { .. })));
     let group = next(&scheduler).await;
-    assert_eq!(group.len(), 1);
-    scheduler.release(&domains(&group));
+    assert_eq!(group.changes.len(), 1);
+    drop(group);
     let (one, other) = tokio::join!(scheduler.next(), scheduler.next());
     assert!(one.is_none() && other.is_none());
 }
@@ -109,4 +101,26 @@ fn too_many_changes_are_rejected() {
         scheduler.push(change("a", &[])).unwrap();
     }
     assert!(matches!(scheduler.push(change("a", &[])), Err(CommitError::Busy { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_is_dropped_is_answered_by_what_may_be_stored() {
+    let scheduler = ChangeScheduler::default();
+    let mut answers = Vec::new();
+    for _ in 0..2 {
+        let spec = ChangeSpec::new(Domain::new(1, "a"));
+        let (waiting, answered) = WaitingChange::new(Change::new(spec, |_, _| Writes::new()));
+        scheduler.push(waiting).unwrap();
+        answers.push(answered);
+    }
+    let mut group = next(&scheduler).await;
+    group.changes.last_mut().unwrap().is_sent = true;
+    drop(group);
+
+    let [kept, sent] = answers.try_into().unwrap();
+    assert!(matches!(kept.await.unwrap(), Err(CommitError::Unavailable { .. })));
+    assert!(matches!(sent.await.unwrap(), Err(CommitError::Unknown { .. })));
+    // Its domain is free.
+    scheduler.push(change("a", &[])).unwrap();
+    assert_eq!(own(&next(&scheduler).await), ["0x01/a"]);
 }

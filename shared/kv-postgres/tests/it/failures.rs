@@ -139,6 +139,48 @@ async fn a_failure_at_each_point_of_a_commit_is_reported_as_what_it_is() {
     }
 }
 
+/// More panics than there are workers: changes of the same domain, and of others, go on after each.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_panic_at_each_point_of_a_commit_answers_its_change_and_frees_its_domain() {
+    const PANICS: usize = 12;
+    let Some(server) = PostgresServer::start(&[]).await else { return };
+    let address = server.address(&server.database().await);
+    for (point, is_there) in [
+        (CommitPoint::BeforeJournal, false),
+        (CommitPoint::AfterSync, true),
+        (CommitPoint::BeforeAnswer, true),
+    ] {
+        let panics = AtomicUsize::new(0);
+        let hook = move |at| {
+            let panics = at == point && panics.fetch_add(1, Ordering::Relaxed) < PANICS;
+            assert!(!panics, "planted");
+            Ok(())
+        };
+        let options = PostgresOptions {
+            on_point: Some(Arc::new(hook)),
+            ..PostgresOptions::new(address.clone(), KEYSPACES)
+        };
+        let engine = PostgresEngine::open(options).await.unwrap();
+        let row = |number: usize| key(format!("{}/{number}", point.name()));
+        let committed = async |number| {
+            let writing = commit(&engine, vec![put(row(number), "1")]);
+            tokio::time::timeout(Duration::from_secs(60), writing)
+                .await
+                .expect("its domain is free")
+        };
+
+        for number in 0..PANICS {
+            let error = committed(number).await.unwrap_err();
+            let is_unknown = matches!(error, CommitError::Unknown { .. });
+            assert!(is_unknown || matches!(error, CommitError::Unavailable { .. }), "{error}");
+            assert_eq!(is_unknown, is_there, "{point:?}: {error}");
+            assert_eq!(engine.get(&row(number)).await.unwrap().is_some(), is_there, "{point:?}");
+        }
+        committed(PANICS).await.unwrap();
+        commit(&engine, vec![put(key("other"), "1")]).await.unwrap();
+    }
+}
+
 /// The version of a row that another clock wrote far ahead is passed, whether the change reads the row or not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_version_passes_the_stored_one_whatever_the_clock_shows() {
