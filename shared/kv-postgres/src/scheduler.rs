@@ -6,18 +6,21 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use bytes::Bytes;
 use foldhash::HashMap;
 use tokio::sync::{Notify, oneshot};
 use trestle_kv::{
-    Change, CommitError, DomainRef, Lock, Version,
+    Change, ChangeSpec, CommitError, DomainRef, Lock, Version,
     turns::{Owner, TurnQueue},
 };
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// Changes that may wait; more are rejected.
+/// Changes that may wait, and what is known of their bytes; more are rejected.
 const WAITING_MAX: usize = 4_096;
-/// Most changes of a group.
-pub(crate) const GROUP_MAX: usize = 64;
+const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// How large a group may be. A change that is larger by itself is a group of its own.
+const GROUP_MAX: GroupSize =
+    GroupSize { changes: 64, domains: 512, reads: 1_024, bytes: 1024 * 1024 };
 /// Most changes that wait for a domain while later ones are looked at.
 const PARKED_MAX: usize = 1_024;
 /// What an owner gets in a turn, in changes.
@@ -30,6 +33,7 @@ pub(crate) struct WaitingChange {
     pub(crate) domains: Vec<(i64, Lock)>,
     /// Whether something of it was sent to be committed, so that it may be stored.
     pub(crate) is_sent: bool,
+    size: GroupSize,
     /// None only once it is answered.
     answer: Option<oneshot::Sender<Result<Version, CommitError>>>,
 }
@@ -43,7 +47,8 @@ impl WaitingChange {
         let own = (number(spec.domain.borrowed()), Lock::Exclusive);
         let mut domains: Vec<_> = std::iter::once(own).chain(also).collect();
         strongest(&mut domains);
-        (Self { change, domains, is_sent: false, answer: Some(answer) }, answered)
+        let size = GroupSize::of(&change, domains.len());
+        (Self { change, domains, is_sent: false, size, answer: Some(answer) }, answered)
     }
 
     /// Answers it. One whose caller is gone is not.
@@ -65,6 +70,47 @@ impl Drop for WaitingChange {
             true => CommitError::Unknown { reason },
             false => CommitError::Unavailable { reason },
         }));
+    }
+}
+
+/// What is known of changes before they are decided: neither the values that they read, nor what they will write.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct GroupSize {
+    changes: usize,
+    /// Each is a lock of the database, of which it has a limited number.
+    domains: usize,
+    /// Rows to read, each with a value of any length.
+    reads: usize,
+    /// Keys of these rows, and names of domains.
+    bytes: usize,
+}
+
+impl GroupSize {
+    /// The smallest change.
+    const LEAST: Self = Self { changes: 1, domains: 1, reads: 0, bytes: 0 };
+
+    fn of(change: &Change, domains: usize) -> Self {
+        let ChangeSpec { domain, also, reads, .. } = &change.spec;
+        let named = std::iter::once(domain).chain(also.iter().map(|(domain, _)| domain));
+        let named: usize = named.map(|domain| domain.borrowed().part.len()).sum();
+        let keys: usize = reads.keys().iter().map(Bytes::len).sum();
+        Self { changes: 1, domains, reads: reads.keys().len(), bytes: named + keys }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            changes: self.changes + other.changes,
+            domains: self.domains + other.domains,
+            reads: self.reads + other.reads,
+            bytes: self.bytes + other.bytes,
+        }
+    }
+
+    fn is_within(self, max: Self) -> bool {
+        self.changes <= max.changes
+            && self.domains <= max.domains
+            && self.reads <= max.reads
+            && self.bytes <= max.bytes
     }
 }
 
@@ -108,15 +154,28 @@ struct WaitingChanges {
     /// Those that were looked at and wait for a domain, in their order.
     parked: VecDeque<WaitingChange>,
     held: HeldDomains,
+    /// Of all that wait.
     count: usize,
+    bytes: usize,
     is_closed: bool,
 }
 
 impl Default for WaitingChanges {
     fn default() -> Self {
         let (turns, parked) = (TurnQueue::new(TURN_CHANGES), VecDeque::new());
-        Self { turns, parked, held: HeldDomains::default(), count: 0, is_closed: false }
+        Self { turns, parked, held: HeldDomains::default(), count: 0, bytes: 0, is_closed: false }
     }
+}
+
+/// A group that is put together.
+#[derive(Default)]
+struct NextGroup {
+    changes: Vec<WaitingChange>,
+    size: GroupSize,
+    /// Whether a change that could be in it is too large for what is left.
+    is_full: bool,
+    /// What is parked before a change is ahead of it in its domains.
+    ahead: HeldDomains,
 }
 
 /// Domains that are in use, by number.
@@ -136,10 +195,12 @@ impl ChangeScheduler {
         if waiting.is_closed {
             return Err(CommitError::Stopped { reason: "the engine is closed".into() });
         }
-        if waiting.count >= WAITING_MAX {
+        let bytes = waiting.bytes.saturating_add(change.size.bytes);
+        if waiting.count >= WAITING_MAX || waiting.count > 0 && bytes > WAITING_BYTES_MAX {
             return Err(CommitError::Busy { reason: "too many changes wait to be written".into() });
         }
         waiting.count += 1;
+        waiting.bytes = bytes;
         waiting.turns.push(Owner::current(), change);
         drop(waiting);
         self.changed.notify_one();
@@ -189,6 +250,7 @@ impl TakenGroup<'_> {
         let mut waiting = self.scheduler.lock();
         waiting.count += changes.len();
         for change in changes.into_iter().rev() {
+            waiting.bytes += change.size.bytes;
             waiting.parked.push_front(change);
         }
     }
@@ -207,22 +269,21 @@ impl Drop for TakenGroup<'_> {
 
 impl WaitingChanges {
     fn take(&mut self) -> Vec<WaitingChange> {
-        let mut group = Vec::new();
-        // What is parked before a change is ahead of it in its domains.
-        let mut ahead = HeldDomains::default();
+        let mut group = NextGroup::default();
         let parked = std::mem::take(&mut self.parked);
         for change in parked {
-            self.sort(change, &mut group, &mut ahead);
+            self.sort(change, &mut group);
         }
-        while group.len() < GROUP_MAX
+        while !group.is_full
             && self.parked.len() < PARKED_MAX
             && let Some((owner, change)) = self.turns.pop(|_| true)
         {
             self.turns.charge(owner, 1);
-            self.sort(change, &mut group, &mut ahead);
+            self.sort(change, &mut group);
         }
-        self.count -= group.len();
-        group
+        self.count -= group.size.changes;
+        self.bytes -= group.size.bytes;
+        group.changes
     }
 
     /// Holds the domains of a group.
@@ -235,21 +296,24 @@ impl WaitingChanges {
     }
 
     /// Adds a change to the group, or parks it.
-    fn sort(
-        &mut self,
-        change: WaitingChange,
-        group: &mut Vec<WaitingChange>,
-        ahead: &mut HeldDomains,
-    ) {
+    fn sort(&mut self, change: WaitingChange, group: &mut NextGroup) {
         let is_free = |(number, lock): &(i64, Lock)| {
-            self.held.admits(*number, *lock) && ahead.admits(*number, *lock)
+            self.held.admits(*number, *lock) && group.ahead.admits(*number, *lock)
         };
-        if group.len() < GROUP_MAX && change.domains.iter().all(is_free) {
-            group.push(change);
-            return;
+        if !group.is_full && change.domains.iter().all(is_free) {
+            let size = group.size.plus(change.size);
+            let is_first = group.changes.is_empty();
+            group.is_full = !size.plus(GroupSize::LEAST).is_within(GROUP_MAX);
+            if is_first || size.is_within(GROUP_MAX) {
+                group.size = size;
+                group.changes.push(change);
+                return;
+            }
         }
-        for (number, lock) in &change.domains {
-            ahead.add(*number, *lock);
+        if !group.is_full {
+            for (number, lock) in &change.domains {
+                group.ahead.add(*number, *lock);
+            }
         }
         self.parked.push_back(change);
     }
