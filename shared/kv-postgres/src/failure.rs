@@ -30,6 +30,12 @@ impl Failure {
         matches!(self, Self::Rejected { state, .. } if conflicts.contains(state))
     }
 
+    /// Whether the server has too little memory for the transaction, mostly in its table of locks, whose size is
+    /// configured.
+    pub(crate) fn is_too_large(&self) -> bool {
+        matches!(self, Self::Rejected { state, .. } if *state == SqlState::OUT_OF_MEMORY)
+    }
+
     /// Whether a version was not greater than the stored one: the schema has no other column that may not be null.
     pub(crate) fn is_version_behind(&self) -> bool {
         matches!(self, Self::Rejected { state, .. } if *state == SqlState::NOT_NULL_VIOLATION)

@@ -20,6 +20,8 @@ use crate::{
 const TRIED_FOR: Duration = Duration::from_secs(20);
 /// Longest time until a group has its locks and what it reads; a wait for locks ends before.
 const BEGUN_WITHIN: Duration = Duration::from_secs(15);
+/// How long a single change is tried that has too many locks for the server, beside those of others.
+const ALONE_FOR: Duration = Duration::from_secs(5);
 /// First pause before another try; each is twice as long, up to the last.
 const PAUSE: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
@@ -61,23 +63,34 @@ impl GroupWorker {
 
     /// Commits the first changes of a group, and answers them. Returns the others.
     async fn commit_group(&mut self, mut group: Vec<WaitingChange>) -> Vec<WaitingChange> {
-        let until = Instant::now() + TRIED_FOR;
+        let mut until = Instant::now() + TRIED_FOR;
         let (mut pause, mut rewritten) = (PAUSE, Vec::new());
+        let mut later = Vec::new();
         loop {
             let failure = match self.try_group(group, &rewritten).await {
-                Tried::Answered(rest) => return rest,
+                Tried::Answered(mut rest) => {
+                    rest.append(&mut later);
+                    return rest;
+                }
                 Tried::Failed(failed, failure) => {
                     answer_all(failed, &failure);
-                    return Vec::new();
+                    return later;
                 }
                 Tried::Again(again, failure, rows) => {
                     (group, rewritten) = (again, rows);
                     failure
                 }
             };
+            if failure.is_too_large() && group.len() == 1 {
+                until = until.min(Instant::now() + ALONE_FOR);
+            } else if failure.is_too_large() {
+                let mut half = group.split_off(group.len().div_ceil(2));
+                half.append(&mut later);
+                later = half;
+            }
             if Instant::now() + pause > until || self.shared.is_down_for_long() {
                 answer_all(group, &failure);
-                return Vec::new();
+                return later;
             }
             tracing::debug!(reason = %failure.reason(), "a group of changes is tried again");
             // Jittered, so that processes that met do not meet again.
@@ -216,7 +229,10 @@ impl GroupWorker {
 fn after_failure(group: Vec<WaitingChange>, failure: Failure, rows: RowsByKeyspace) -> Tried {
     match &failure {
         Failure::Rejected { .. }
-            if failure.is_read_only() || failure.is_conflict() || failure.is_version_behind() =>
+            if failure.is_read_only()
+                || failure.is_conflict()
+                || failure.is_version_behind()
+                || failure.is_too_large() =>
         {
             Tried::Again(group, failure, rows)
         }

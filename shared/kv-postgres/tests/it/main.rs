@@ -7,6 +7,7 @@ mod alone;
 mod conform;
 mod crash;
 mod failures;
+mod lock_table;
 mod long_keys;
 mod model;
 mod standby;
