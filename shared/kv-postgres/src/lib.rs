@@ -14,6 +14,7 @@
 
 mod address;
 mod clock;
+mod domain_queues;
 mod failure;
 mod group;
 mod ownership;

@@ -1,10 +1,7 @@
 //! Which changes are committed together, by whom: changes wait in turns by owner, a domain is in one group at a time,
 //! and changes of one domain keep their order.
 
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use foldhash::HashMap;
@@ -15,14 +12,14 @@ use trestle_kv::{
 };
 use xxhash_rust::xxh3::Xxh3Default;
 
+use crate::domain_queues::DomainQueues;
+
 /// Changes that may wait, and what is known of their bytes; more are rejected.
 const WAITING_MAX: usize = 4_096;
 const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How large a group may be. A change that is larger by itself is a group of its own.
 const GROUP_MAX: GroupSize =
     GroupSize { changes: 64, domains: 512, reads: 1_024, bytes: 1024 * 1024 };
-/// Most changes that wait for a domain while later ones are looked at.
-const PARKED_MAX: usize = 1_024;
 /// What an owner gets in a turn, in changes.
 const TURN_CHANGES: u32 = 16;
 
@@ -151,9 +148,12 @@ pub(crate) struct TakenGroup<'a> {
 
 struct WaitingChanges {
     turns: TurnQueue<WaitingChange>,
-    /// Those that were looked at and wait for a domain, in their order.
-    parked: VecDeque<WaitingChange>,
-    held: HeldDomains,
+    /// Those that were looked at, by their places in the queues of their domains.
+    parked: HashMap<i64, WaitingChange>,
+    queues: DomainQueues,
+    /// The place of what was put back last, in front of everything, and that of the next change.
+    first: i64,
+    next: i64,
     /// Of all that wait.
     count: usize,
     bytes: usize,
@@ -162,8 +162,16 @@ struct WaitingChanges {
 
 impl Default for WaitingChanges {
     fn default() -> Self {
-        let (turns, parked) = (TurnQueue::new(TURN_CHANGES), VecDeque::new());
-        Self { turns, parked, held: HeldDomains::default(), count: 0, bytes: 0, is_closed: false }
+        Self {
+            turns: TurnQueue::new(TURN_CHANGES),
+            parked: HashMap::default(),
+            queues: DomainQueues::default(),
+            first: 0,
+            next: 0,
+            count: 0,
+            bytes: 0,
+            is_closed: false,
+        }
     }
 }
 
@@ -174,18 +182,15 @@ struct NextGroup {
     size: GroupSize,
     /// Whether a change that could be in it is too large for what is left.
     is_full: bool,
-    /// What is parked before a change is ahead of it in its domains.
-    ahead: HeldDomains,
 }
 
-/// Domains that are in use, by number.
-#[derive(Default)]
-struct HeldDomains(HashMap<i64, DomainUse>);
-
-#[derive(Default)]
-struct DomainUse {
-    shared: usize,
-    exclusive: usize,
+impl NextGroup {
+    /// Whether a change is small enough for what is left.
+    fn admits(&mut self, change: &WaitingChange) -> bool {
+        let size = self.size.plus(change.size);
+        self.is_full = !size.plus(GroupSize::LEAST).is_within(GROUP_MAX);
+        self.changes.is_empty() || size.is_within(GROUP_MAX)
+    }
 }
 
 impl ChangeScheduler {
@@ -251,7 +256,10 @@ impl TakenGroup<'_> {
         waiting.count += changes.len();
         for change in changes.into_iter().rev() {
             waiting.bytes += change.size.bytes;
-            waiting.parked.push_front(change);
+            waiting.first -= 1;
+            let place = waiting.first;
+            waiting.queues.enter(place, &change.domains, None);
+            waiting.parked.insert(place, change);
         }
     }
 }
@@ -259,9 +267,7 @@ impl TakenGroup<'_> {
 impl Drop for TakenGroup<'_> {
     fn drop(&mut self) {
         let mut waiting = self.scheduler.lock();
-        for (number, lock) in &self.domains {
-            waiting.held.remove(*number, *lock);
-        }
+        waiting.queues.release(&self.domains);
         drop(waiting);
         self.scheduler.changed.notify_one();
     }
@@ -270,81 +276,43 @@ impl Drop for TakenGroup<'_> {
 impl WaitingChanges {
     fn take(&mut self) -> Vec<WaitingChange> {
         let mut group = NextGroup::default();
-        let parked = std::mem::take(&mut self.parked);
-        for change in parked {
-            self.sort(change, &mut group);
+        while !group.is_full
+            && let Some(place) = self.queues.pop_due()
+        {
+            if let Some(change) = self.parked.remove(&place) {
+                self.sort(place, change, &mut group);
+            }
         }
         while !group.is_full
-            && self.parked.len() < PARKED_MAX
             && let Some((owner, change)) = self.turns.pop(|_| true)
         {
             self.turns.charge(owner, 1);
-            self.sort(change, &mut group);
+            self.next += 1;
+            self.sort(self.next, change, &mut group);
         }
         self.count -= group.size.changes;
         self.bytes -= group.size.bytes;
         group.changes
     }
 
+    /// Adds a change to the group, or parks it.
+    fn sort(&mut self, place: i64, change: WaitingChange, group: &mut NextGroup) {
+        let blocker = self.queues.blocker(place, &change.domains);
+        if blocker.is_none() && group.admits(&change) {
+            self.queues.leave(place, &change.domains);
+            group.size = group.size.plus(change.size);
+            group.changes.push(change);
+        } else {
+            self.queues.enter(place, &change.domains, blocker);
+            self.parked.insert(place, change);
+        }
+    }
+
     /// Holds the domains of a group.
     fn hold(&mut self, group: &[WaitingChange]) -> Vec<(i64, Lock)> {
         let domains = domains_of(group);
-        for (number, lock) in &domains {
-            self.held.add(*number, *lock);
-        }
+        self.queues.hold(&domains);
         domains
-    }
-
-    /// Adds a change to the group, or parks it.
-    fn sort(&mut self, change: WaitingChange, group: &mut NextGroup) {
-        let is_free = |(number, lock): &(i64, Lock)| {
-            self.held.admits(*number, *lock) && group.ahead.admits(*number, *lock)
-        };
-        if !group.is_full && change.domains.iter().all(is_free) {
-            let size = group.size.plus(change.size);
-            let is_first = group.changes.is_empty();
-            group.is_full = !size.plus(GroupSize::LEAST).is_within(GROUP_MAX);
-            if is_first || size.is_within(GROUP_MAX) {
-                group.size = size;
-                group.changes.push(change);
-                return;
-            }
-        }
-        if !group.is_full {
-            for (number, lock) in &change.domains {
-                group.ahead.add(*number, *lock);
-            }
-        }
-        self.parked.push_back(change);
-    }
-}
-
-impl HeldDomains {
-    fn admits(&self, number: i64, lock: Lock) -> bool {
-        self.0.get(&number).is_none_or(|held| match lock {
-            Lock::Shared => held.exclusive == 0,
-            Lock::Exclusive => held.exclusive == 0 && held.shared == 0,
-        })
-    }
-
-    fn add(&mut self, number: i64, lock: Lock) {
-        let held = self.0.entry(number).or_default();
-        match lock {
-            Lock::Shared => held.shared += 1,
-            Lock::Exclusive => held.exclusive += 1,
-        }
-    }
-
-    fn remove(&mut self, number: i64, lock: Lock) {
-        let Some(held) = self.0.get_mut(&number) else { return };
-        let count = match lock {
-            Lock::Shared => &mut held.shared,
-            Lock::Exclusive => &mut held.exclusive,
-        };
-        *count = count.saturating_sub(1);
-        if held.shared == 0 && held.exclusive == 0 {
-            self.0.remove(&number);
-        }
     }
 }
 

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use proptest::prelude::*;
 use trestle_kv::{Domain, Writes};
 
 use super::*;
@@ -135,6 +137,27 @@ async fn a_change_that_is_dropped_is_answered_by_what_may_be_stored() {
     assert_eq!(own(&next(&scheduler).await), ["0x01/a"]);
 }
 
+/// However many changes wait for one domain, and however many of them were looked at before.
+#[tokio::test(start_paused = true)]
+async fn changes_of_other_domains_pass_a_hot_one() {
+    let scheduler = ChangeScheduler::default();
+    scheduler.push(change("hot", &[])).unwrap();
+    let hot = next(&scheduler).await;
+    for _ in 0..WAITING_MAX - 2 {
+        scheduler.push(change("hot", &["table"])).unwrap();
+    }
+    for other in ["b", "c"] {
+        scheduler.push(change(other, &["table"])).unwrap();
+        assert_eq!(own(&next(&scheduler).await), [format!("0x01/{other}")]);
+    }
+    // Nothing passes those in a domain that they wait for, too.
+    scheduler.push(change("table", &[])).unwrap();
+    assert!(is_blocked(&scheduler).await);
+
+    drop(hot);
+    assert_eq!(next(&scheduler).await.changes.len(), GROUP_MAX.changes);
+}
+
 #[tokio::test(start_paused = true)]
 async fn groups_are_bounded_by_what_they_read_and_lock() {
     let many_domains: Vec<_> = (0..200_usize).map(|name| name.to_string()).collect();
@@ -188,4 +211,114 @@ async fn what_waits_is_bounded_by_bytes_and_one_change_of_any_size_is_accepted()
     let changes = std::mem::take(&mut group.changes);
     group.put_back(changes);
     assert!(matches!(scheduler.push(reading(3, 1, 10)), Err(CommitError::Busy { .. })));
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// A change that writes in one domain and shares others.
+    Push(u8, Vec<u8>),
+    Take,
+    /// The first changes of a group are put back.
+    End(usize, usize),
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let shared = prop::collection::vec(0..5_u8, 0..3);
+    prop_oneof![
+        12 => (0..5_u8, shared).prop_map(|(own, shared)| Step::Push(own, shared)),
+        2 => Just(Step::Take),
+        1 => (0..64_usize, 0..64_usize).prop_map(|(group, kept)| Step::End(group, kept)),
+    ]
+}
+
+/// A change whose number is what it reads.
+fn numbered(number: usize, own: u8, shared: &[u8]) -> WaitingChange {
+    let mut spec = ChangeSpec::new(Domain::new(1, vec![own]));
+    for name in shared {
+        spec.also(Domain::new(1, vec![*name]), Lock::Shared);
+    }
+    spec.read(number.to_string());
+    WaitingChange::new(Change::new(spec, |_, _| Writes::new())).0
+}
+
+fn number_of(waiting: &WaitingChange) -> usize {
+    std::str::from_utf8(&waiting.change.spec.reads.keys()[0]).unwrap().parse().unwrap()
+}
+
+type Domains = Vec<(i64, Lock)>;
+
+fn conflict(one: &Domains, other: &Domains) -> bool {
+    let meets = |(number, lock): &(i64, Lock)| {
+        let same = other.iter().filter(|(also, _)| also == number);
+        same.clone().any(|(_, also)| (*lock, *also) != (Lock::Shared, Lock::Shared))
+    };
+    one.iter().any(meets)
+}
+
+/// What the next group must be: in order, whatever meets neither a group nor one before it that stays.
+fn expected(waiting: &[(usize, Domains)], groups: &[Vec<(usize, Domains)>]) -> Vec<usize> {
+    let (mut taken, mut stays) = (Vec::new(), Vec::new());
+    for (number, domains) in waiting {
+        let meets = |(_, other): &(usize, Domains)| conflict(domains, other);
+        let is_free = !groups.iter().flatten().any(meets);
+        let is_next = !stays.iter().any(|other| conflict(domains, other));
+        if taken.len() < GROUP_MAX.changes && is_free && is_next {
+            taken.push(*number);
+        } else {
+            stays.push(domains.clone());
+        }
+    }
+    taken
+}
+
+/// Takes a group, as it must be.
+fn take<'a>(
+    scheduler: &'a ChangeScheduler,
+    waiting: &mut Vec<(usize, Domains)>,
+    groups: &mut Vec<Vec<(usize, Domains)>>,
+) -> Option<TakenGroup<'a>> {
+    let due = expected(waiting, groups);
+    let group = scheduler.next().now_or_never().flatten();
+    let found = group.as_ref().map(|group| group.changes.iter().map(number_of).collect::<Vec<_>>());
+    assert_eq!(found.unwrap_or_default(), due);
+    let (taken, stays) =
+        std::mem::take(waiting).into_iter().partition(|(number, _)| due.contains(number));
+    *waiting = stays;
+    if group.is_some() {
+        groups.push(taken);
+    }
+    group
+}
+
+proptest! {
+    /// Whatever waits and ends: the next group is that of a look at every change in its order, and nothing stays.
+    #[test]
+    fn groups_are_those_of_a_look_at_all_changes(steps in prop::collection::vec(any_step(), 1..250)) {
+        let scheduler = ChangeScheduler::default();
+        let (mut waiting, mut expected_groups, mut groups) = (Vec::new(), Vec::new(), Vec::new());
+        // Ends every group at last.
+        let ends = (0..250).flat_map(|_| [Step::End(0, 0), Step::Take]);
+        for (number, step) in steps.into_iter().chain(ends).enumerate() {
+            match step {
+                Step::Push(own, shared) => {
+                    let change = numbered(number, own, &shared);
+                    waiting.push((number, change.domains.clone()));
+                    scheduler.push(change).unwrap();
+                }
+                Step::Take => groups.extend(take(&scheduler, &mut waiting, &mut expected_groups)),
+                Step::End(..) if groups.is_empty() => {}
+                Step::End(index, kept) => {
+                    let index = index % groups.len();
+                    let (mut group, changes) = (groups.remove(index), expected_groups.remove(index));
+                    let kept = kept % (changes.len() + 1);
+                    waiting.splice(0..0, changes.into_iter().take(kept));
+                    let mut back = std::mem::take(&mut group.changes);
+                    back.truncate(kept);
+                    group.put_back(back);
+                }
+            }
+        }
+        prop_assert!(waiting.is_empty() && groups.is_empty());
+        prop_assert_eq!(scheduler.lock().count, 0);
+    }
 }
