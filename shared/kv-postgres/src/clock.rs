@@ -6,8 +6,9 @@
 //! server's clock steps, also because another server took over, service time follows slowly, as that of any engine
 //! does. Tests give a clock of their own.
 //!
-//! No stored version is greater than the *floor*, a row in the store, which is raised by a second at a time, with the
-//! changes whose versions pass it. Whoever opens the store starts after it, and waits for it where it is near.
+//! No stored version is greater than the *floor*, a row in the store, which is raised by a second at a time: with the
+//! changes of one group once versions are near, and with those of each group whose versions pass it. Whoever opens the
+//! store starts after it, and waits for it where it is near.
 
 use std::{
     sync::{
@@ -27,6 +28,8 @@ use crate::schema::StoreRow;
 
 /// How far a new floor is past the clock, in ticks: one second.
 const LEAD: u64 = 10_000_000;
+/// How near versions come, in ticks, before a group raises it for the others, which would wait for its row.
+const NEAR: u64 = LEAD / 2;
 /// How far it is past the newest version at least, in ticks: 10 ms.
 const LEAD_MIN: u64 = 100_000;
 /// The share by which an estimate of the server's clock that is too high falls with each measurement: one of so many.
@@ -44,6 +47,8 @@ pub(crate) struct EngineClock {
 pub(crate) struct ProcessVersions {
     pub(crate) versions: Versions,
     floor: Ticks,
+    /// Whether a group is on its way with a new floor. If it fails, versions pass the stored one at last.
+    is_raising: bool,
 }
 
 /// The floor that a group stores.
@@ -79,7 +84,8 @@ impl EngineClock {
                 (ServiceClock::after(first, None, clock), Some(server), first)
             }
         };
-        let versions = ProcessVersions { versions: Versions::after(first), floor };
+        let versions =
+            ProcessVersions { versions: Versions::after(first), floor, is_raising: false };
         Self { service, server, versions: Mutex::new(versions) }
     }
 
@@ -106,12 +112,18 @@ impl EngineClock {
         self.versions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The floor to store with a group, if its versions pass the stored one.
+    /// The floor to store with a group, if its versions pass the stored one, or will soon.
     pub(crate) fn new_floor(&self) -> Option<NewFloor> {
         let newest = {
-            let held = self.versions();
-            (held.versions.newest() > held.floor).then(|| held.versions.newest())
-        }?;
+            let mut held = self.versions();
+            let newest = held.versions.newest();
+            let is_near = newest.plus(NEAR) > held.floor && !held.is_raising;
+            if newest <= held.floor && !is_near {
+                return None;
+            }
+            held.is_raising = true;
+            newest
+        };
         let floor = self.now().plus(LEAD).max(newest.plus(LEAD_MIN));
         Some(NewFloor { floor, checkpoint: self.service.checkpoint() })
     }
@@ -120,6 +132,7 @@ impl EngineClock {
     pub(crate) fn stored(&self, floor: Ticks) {
         let mut held = self.versions();
         held.floor = held.floor.max(floor);
+        held.is_raising = false;
     }
 }
 

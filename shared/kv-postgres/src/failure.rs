@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio_postgres::error::{DbError, Severity, SqlState};
-use trestle_kv::EngineError;
+use trestle_kv::{CommitError, EngineError};
 
 /// A request that failed.
 #[derive(Debug, Clone)]
@@ -71,6 +71,13 @@ impl From<tokio_postgres::Error> for Failure {
 
 impl From<Failure> for EngineError {
     fn from(failure: Failure) -> Self {
+        Self::Unavailable { reason: failure.reason() }
+    }
+}
+
+/// That of a change of which nothing is stored.
+impl From<&Failure> for CommitError {
+    fn from(failure: &Failure) -> Self {
         Self::Unavailable { reason: failure.reason() }
     }
 }

@@ -73,7 +73,7 @@ impl GroupWorker {
                     return rest;
                 }
                 Tried::Failed(failed, failure) => {
-                    answer_all(failed, &failure);
+                    answer_all(failed, &CommitError::from(&failure));
                     return later;
                 }
                 Tried::Again(again, failure, rows) => {
@@ -89,7 +89,7 @@ impl GroupWorker {
                 later = half;
             }
             if Instant::now() + pause > until || self.shared.is_down_for_long() {
-                answer_all(group, &failure);
+                answer_all(group, &CommitError::from(&failure));
                 return later;
             }
             tracing::debug!(reason = %failure.reason(), "a group of changes is tried again");
@@ -133,9 +133,7 @@ impl GroupWorker {
         }
         if let Some(reason) = shared.stopped() {
             self.end(session).await;
-            for pending in group {
-                pending.answer(Err(CommitError::Stopped { reason: Arc::clone(&reason) }));
-            }
+            answer_all(group, &CommitError::Stopped { reason });
             return Tried::Answered(Vec::new());
         }
         let rules = ChangeRules { keyspaces: &shared.keyspaces, limits: &shared.limits };
@@ -241,9 +239,9 @@ fn after_failure(group: Vec<WaitingChange>, failure: Failure, rows: RowsByKeyspa
     }
 }
 
-fn answer_all(group: Vec<WaitingChange>, failure: &Failure) {
+fn answer_all(group: Vec<WaitingChange>, error: &CommitError) {
     for pending in group {
-        pending.answer(Err(CommitError::Unavailable { reason: failure.reason() }));
+        pending.answer(Err(error.clone()));
     }
 }
 
@@ -261,8 +259,6 @@ fn of_change(version: Version, has_written: bool, ended: &Ended) -> Result<Versi
         Ended::Unknown(failure) if has_written => {
             Err(CommitError::Unknown { reason: failure.reason() })
         }
-        Ended::Unknown(failure) | Ended::RolledBack(failure) => {
-            Err(CommitError::Unavailable { reason: failure.reason() })
-        }
+        Ended::Unknown(failure) | Ended::RolledBack(failure) => Err(failure.into()),
     }
 }

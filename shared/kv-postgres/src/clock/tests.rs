@@ -62,7 +62,6 @@ fn the_estimate_is_never_ahead_of_the_server_for_long() {
 #[test]
 fn a_floor_is_stored_once_versions_pass_it() {
     let clock = EngineClock::open(&store(Ticks::MIN), NOW, Some(Arc::new(ManualClock::new(NOW))));
-    assert!(clock.new_floor().is_none());
     clock.versions().raise(NOW);
 
     let new = clock.new_floor().unwrap().floor;
@@ -72,4 +71,27 @@ fn a_floor_is_stored_once_versions_pass_it() {
     assert!(clock.new_floor().is_none());
     clock.versions().raise(NOW.before(Duration::from_secs(1)));
     assert_eq!(clock.versions().versions.newest(), NOW, "versions never fall");
+}
+
+#[test]
+fn one_group_raises_the_floor_before_versions_pass_it_and_the_others_need_not() {
+    let at = |time| {
+        let clock =
+            EngineClock::open(&store(Ticks::MIN), NOW, Some(Arc::new(ManualClock::new(time))));
+        clock.versions().raise(time);
+        clock.stored(NOW.plus(LEAD));
+        clock
+    };
+    assert!(at(NOW.plus(LEAD / 2)).new_floor().is_none(), "it is far");
+
+    let clock = at(NOW.plus(LEAD / 2 + 1));
+    let early = clock.new_floor().unwrap().floor;
+    assert!(clock.new_floor().is_none(), "another group raises it");
+    // That one is not stored in time.
+    clock.versions().raise(NOW.plus(LEAD + 2));
+    assert!(clock.new_floor().is_some() && clock.new_floor().is_some());
+
+    clock.stored(early);
+    assert!(clock.new_floor().is_some(), "half a lead before the next");
+    assert!(clock.new_floor().is_none());
 }
