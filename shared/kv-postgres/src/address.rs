@@ -1,6 +1,11 @@
 //! Where the database is: an address as `psql` takes it, and the TLS of its connections.
 
-use std::{path::PathBuf, str::FromStr as _, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    str::FromStr as _,
+    sync::{Arc, LazyLock, OnceLock},
+    time::Duration,
+};
 
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -10,7 +15,14 @@ use tokio_rustls::rustls::{
     pki_types::{CertificateDer, pem::PemObject as _},
 };
 
-use crate::PostgresError;
+use crate::{PostgresError, failure::Failure};
+
+/// The certificates of the system, read when a connection needs them first.
+static SYSTEM_ROOTS: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    Arc::new(roots)
+});
 
 /// Longest wait for a connection to one host.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
@@ -24,7 +36,10 @@ const SILENT_MAX: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct PostgresAddress {
     config: tokio_postgres::Config,
-    pub(crate) tls: MakeRustlsConnect,
+    /// The certificates that are trusted in place of those of the system.
+    roots: Option<Arc<RootCertStore>>,
+    /// Made for the first connection, and shared by all.
+    tls: Arc<OnceLock<MakeRustlsConnect>>,
 }
 
 impl PostgresAddress {
@@ -54,7 +69,8 @@ impl PostgresAddress {
                 && config.get_hostaddrs().iter().all(std::net::IpAddr::is_loopback);
             config.ssl_mode(if is_here { SslMode::Disable } else { SslMode::Require });
         }
-        Ok(Self { config, tls: tls(root)? })
+        let roots = root.map(|file| roots_of(&file)).transpose()?;
+        Ok(Self { config, roots, tls: Arc::default() })
     }
 
     /// How to connect to each of its hosts: one that is silent must not keep the others from being tried.
@@ -88,6 +104,26 @@ impl PostgresAddress {
             config
         };
         all.get_hosts().iter().enumerate().map(single).collect()
+    }
+
+    /// The TLS of its connections.
+    pub(crate) fn tls(&self) -> Result<MakeRustlsConnect, Failure> {
+        if let Some(tls) = self.tls.get() {
+            return Ok(tls.clone());
+        }
+        let roots = match &self.roots {
+            Some(roots) => Arc::clone(roots),
+            // Nothing is verified.
+            None if self.config.get_ssl_mode() == SslMode::Disable => {
+                Arc::new(RootCertStore::empty())
+            }
+            None => Arc::clone(&SYSTEM_ROOTS),
+        };
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| Failure::lost(error.to_string()))?;
+        let config = config.with_root_certificates(roots).with_no_client_auth();
+        Ok(self.tls.get_or_init(|| MakeRustlsConnect::new(config)).clone())
     }
 
     /// Whether it has a password.
@@ -172,30 +208,21 @@ fn is_this_machine(host: &Host) -> bool {
     }
 }
 
-fn tls(root: Option<PathBuf>) -> Result<MakeRustlsConnect, PostgresError> {
+/// The certificates of a file.
+fn roots_of(file: &Path) -> Result<Arc<RootCertStore>, PostgresError> {
+    let unusable = |error: &dyn std::fmt::Display| PostgresError::Address {
+        rule: format!("sslrootcert cannot be used: file=`{}`: {error}", file.display()),
+    };
     let mut roots = RootCertStore::empty();
-    match root {
-        None => {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-        Some(path) => {
-            let unusable = |error: &dyn std::fmt::Display| PostgresError::Address {
-                rule: format!("sslrootcert cannot be used: file=`{}`: {error}", path.display()),
-            };
-            let found = CertificateDer::pem_file_iter(&path).map_err(|error| unusable(&error))?;
-            for certificate in found {
-                let certificate = certificate.map_err(|error| unusable(&error))?;
-                roots.add(certificate).map_err(|error| unusable(&error))?;
-            }
-            if roots.is_empty() {
-                return Err(unusable(&"it has no certificate"));
-            }
-        }
+    let found = CertificateDer::pem_file_iter(file).map_err(|error| unusable(&error))?;
+    for certificate in found {
+        let certificate = certificate.map_err(|error| unusable(&error))?;
+        roots.add(certificate).map_err(|error| unusable(&error))?;
     }
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| PostgresError::Address { rule: error.to_string() })?;
-    Ok(MakeRustlsConnect::new(config.with_root_certificates(roots).with_no_client_auth()))
+    if roots.is_empty() {
+        return Err(unusable(&"it has no certificate"));
+    }
+    Ok(Arc::new(roots))
 }
 
 #[cfg(test)]

@@ -154,16 +154,18 @@ impl PostgresEngine {
         let keyspaces =
             Keyspaces::new(keyspaces).map_err(|reason| PostgresError::Keyspaces { reason })?;
         let statements: Vec<Sql> = keyspaces.list().iter().map(Sql::of).collect();
-        let connection = DatabaseConnection::open(&address).await?;
+        let mut connection = DatabaseConnection::open(&address).await?;
         let server = schema::prepare(&connection, &statements).await?;
-        drop(connection);
-        let ownership = match is_alone {
-            true => Some(own(&address).await?),
-            false => None,
-        };
+        let mut ownership = None;
+        if is_alone {
+            // It may wait for long, and needs one other connection for that.
+            drop(connection);
+            ownership = Some(own(&address).await?);
+            connection = DatabaseConnection::open(&address).await?;
+        }
         // Once nobody else changes it.
-        let store = schema::read(&DatabaseConnection::open(&address).await?).await?;
-        let session = PreparedSession::connect(&address, &statements).await?;
+        let store = schema::read(&connection).await?;
+        let session = PreparedSession::prepare(connection, &statements).await?;
         let mut now = transaction::instant(&session).await?.now;
         if let Some(wait) = clock::wait_for_floor(&store, now).filter(|_| clock.is_none()) {
             tokio::time::sleep(wait).await;
@@ -180,8 +182,9 @@ impl PostgresEngine {
             down: shared::DownSince::default(),
             ownership,
         });
-        for _ in 0..WORKERS {
-            tokio::spawn(GroupWorker::new(Arc::clone(&shared)).run());
+        let sessions = std::iter::once(session).map(Some).chain(std::iter::repeat_with(|| None));
+        for session in sessions.take(WORKERS) {
+            tokio::spawn(GroupWorker::new(Arc::clone(&shared), session).run());
         }
         Ok(Self { readers: Readers::new(Arc::clone(&shared)), shared, server })
     }

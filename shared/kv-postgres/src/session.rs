@@ -83,7 +83,7 @@ impl DatabaseConnection {
     }
 
     async fn open_at(host: &Config, address: &PostgresAddress) -> Result<Self, Failure> {
-        let (client, mut connection) = host.connect(address.tls.clone()).await?;
+        let (client, mut connection) = host.connect(address.tls()?).await?;
         let is_wait_cancelled = Arc::new(AtomicBool::new(false));
         let noticed = Arc::clone(&is_wait_cancelled);
         // It ends with the client.
@@ -107,9 +107,11 @@ impl DatabaseConnection {
 }
 
 impl PreparedSession {
-    /// Connects, and prepares the statements of these keyspaces.
-    pub(crate) async fn connect(address: &PostgresAddress, sql: &[Sql]) -> Result<Self, Failure> {
-        let connection = DatabaseConnection::open(address).await?;
+    /// Prepares the statements of these keyspaces.
+    pub(crate) async fn prepare(
+        connection: DatabaseConnection,
+        sql: &[Sql],
+    ) -> Result<Self, Failure> {
         let client = &connection.client;
         let keyspaces = sql.iter().map(|sql| SessionStatements::prepare(client, sql));
         let prepared = async {

@@ -9,8 +9,13 @@ use tokio::time::{Instant, sleep};
 use trestle_kv::{CommitPoint, Keyspaces, Limits, PointHook};
 
 use crate::{
-    address::PostgresAddress, clock::EngineClock, failure::Failure, ownership::Ownership,
-    scheduler::ChangeScheduler, session::PreparedSession, statements::Sql,
+    address::PostgresAddress,
+    clock::EngineClock,
+    failure::Failure,
+    ownership::Ownership,
+    scheduler::ChangeScheduler,
+    session::{DatabaseConnection, PreparedSession},
+    statements::Sql,
 };
 
 /// Changes wait for a database that is away, for example while another server takes over. After that they are rejected
@@ -41,7 +46,10 @@ pub(crate) struct DownSince(Mutex<Option<(Instant, Arc<str>)>>);
 impl Shared {
     /// A new connection with its statements.
     pub(crate) async fn connect(&self) -> Result<PreparedSession, Failure> {
-        let connected = PreparedSession::connect(&self.address, &self.statements).await;
+        let connected = match DatabaseConnection::open(&self.address).await {
+            Ok(connection) => PreparedSession::prepare(connection, &self.statements).await,
+            Err(failure) => Err(failure),
+        };
         self.down.note(connected.as_ref().err());
         connected
     }

@@ -43,8 +43,9 @@ enum Tried {
 }
 
 impl GroupWorker {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, session: None }
+    /// One with a connection, if there is one. It makes another one when it needs it.
+    pub(crate) fn new(shared: Arc<Shared>, session: Option<PreparedSession>) -> Self {
+        Self { shared, session }
     }
 
     pub(crate) async fn run(mut self) {

@@ -69,3 +69,16 @@ fn certificates_of_a_file_are_the_only_ones() {
     let address = format!("postgres://db/store?sslrootcert={}", file.display());
     assert!(rule(&address).contains("it has no certificate"), "{}", rule(&address));
 }
+
+#[test]
+fn certificates_of_the_system_are_read_for_the_first_connection_that_is_encrypted() {
+    let here = PostgresAddress::parse("postgres://localhost/store").unwrap();
+    here.tls().unwrap();
+    assert!(LazyLock::get(&SYSTEM_ROOTS).is_none(), "nothing is verified");
+
+    let other = PostgresAddress::parse("postgres://db/store").unwrap();
+    let clone = other.with_password("secret");
+    assert!(LazyLock::get(&SYSTEM_ROOTS).is_none(), "nothing is connected to");
+    clone.tls().unwrap();
+    assert!(LazyLock::get(&SYSTEM_ROOTS).is_some());
+}

@@ -75,6 +75,28 @@ async fn a_process_whose_lock_was_taken_stops_by_itself() {
     }
 }
 
+/// The sessions of a database so far.
+async fn sessions(server: &PostgresServer, database: &str) -> i64 {
+    let sql = "SELECT sessions FROM pg_stat_database WHERE datname = $1";
+    let client = server.client("postgres").await.unwrap();
+    client.query_one(sql, &[&database]).await.unwrap().get(0)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_open_store_has_the_connection_that_opened_it() {
+    let Some(server) = PostgresServer::start(&[]).await else { return };
+    let database = server.database().await;
+    let options = PostgresOptions::new(server.address(&database), KEYSPACES);
+    let engine = PostgresEngine::open(options).await.unwrap();
+    assert_eq!(sessions(&server, &database).await, 1);
+    drop(engine);
+
+    // One that asks for the lock, and one before and after that: a process that waits has one.
+    let engine = alone(server.address(&database)).await;
+    assert_eq!(sessions(&server, &database).await, 4);
+    commit(&*engine, vec![put(key("a"), "1")]).await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_keeps_its_store_when_the_server_restarts() {
     let Some(mut server) = PostgresServer::start(&[]).await else { return };
