@@ -50,7 +50,7 @@ use crate::{
     ownership::Ownership,
     readers::Readers,
     scheduler::{ChangeScheduler, WaitingChange},
-    session::{DatabaseConnection, PreparedSession},
+    session::{DatabaseConnection, WriteSession},
     shared::Shared,
     statements::Sql,
     worker::GroupWorker,
@@ -165,7 +165,7 @@ impl PostgresEngine {
         }
         // Once nobody else changes it.
         let store = schema::read(&connection).await?;
-        let session = PreparedSession::prepare(connection, &statements).await?;
+        let session = WriteSession::prepare(connection, &statements).await?;
         let mut now = transaction::instant(&session).await?.now;
         if let Some(wait) = clock::wait_for_floor(&store, now).filter(|_| clock.is_none()) {
             tokio::time::sleep(wait).await;

@@ -14,9 +14,7 @@ use tokio::{
 use tokio_postgres::error::SqlState;
 use trestle_kv::{EngineError, Scan, ScanLimit, Snapshot, Span, keyspace::unknown_keyspace};
 
-use crate::{
-    failure::Failure, place::row_of, scan::scan, session::PreparedSession, shared::Shared,
-};
+use crate::{failure::Failure, place::row_of, scan::scan, session::ReadSession, shared::Shared};
 
 /// Connections of reads of one request, which are sent without waiting for those before.
 const SHARED_SESSIONS: usize = 4;
@@ -29,9 +27,9 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1";
 /// See the module.
 pub(crate) struct Readers {
     shared: Arc<Shared>,
-    sessions: [AsyncMutex<Option<Arc<PreparedSession>>>; SHARED_SESSIONS],
+    sessions: [AsyncMutex<Option<Arc<ReadSession>>>; SHARED_SESSIONS],
     next: AtomicUsize,
-    idle: Arc<Mutex<Vec<PreparedSession>>>,
+    idle: Arc<Mutex<Vec<ReadSession>>>,
     permits: Arc<Semaphore>,
 }
 
@@ -104,7 +102,7 @@ impl Readers {
     }
 
     /// A connection, and whether it was made just now.
-    async fn session(&self) -> Result<(Arc<PreparedSession>, bool), EngineError> {
+    async fn session(&self) -> Result<(Arc<ReadSession>, bool), EngineError> {
         let index = self.next.fetch_add(1, Relaxed) % SHARED_SESSIONS;
         let slot = self.sessions.get(index).or(self.sessions.first());
         let Some(slot) = slot else {
@@ -121,7 +119,7 @@ impl Readers {
 }
 
 async fn value_of(
-    session: &PreparedSession,
+    session: &ReadSession,
     keyspace: usize,
     row: &[u8],
 ) -> Result<Option<Bytes>, Failure> {
@@ -133,7 +131,7 @@ async fn value_of(
 
 /// Where the connection of a snapshot goes when it is dropped.
 struct Returns {
-    idle: Arc<Mutex<Vec<PreparedSession>>>,
+    idle: Arc<Mutex<Vec<ReadSession>>>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -141,12 +139,12 @@ struct Returns {
 pub(crate) struct PostgresSnapshot {
     shared: Arc<Shared>,
     /// None only once it is dropped.
-    held: Option<(PreparedSession, Returns)>,
+    held: Option<(ReadSession, Returns)>,
     runtime: Handle,
 }
 
 impl PostgresSnapshot {
-    fn session(&self) -> Result<&PreparedSession, EngineError> {
+    fn session(&self) -> Result<&ReadSession, EngineError> {
         let session = self.held.as_ref().map(|(session, _)| session);
         session.ok_or_else(|| EngineError::SnapshotEnded { reason: "it is dropped".into() })
     }

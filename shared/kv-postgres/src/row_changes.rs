@@ -14,7 +14,7 @@ use crate::{
     pipeline::PipelinedRequest,
     place::{place, range_below},
     schema::stored,
-    session::PreparedSession,
+    session::WriteSession,
 };
 
 /// Values of a statement that sets rows, in bytes: more are sent in several.
@@ -80,7 +80,7 @@ impl RowChanges {
     /// Adds the requests that change the rows, to be sent in their order.
     pub(crate) fn send<'a>(
         &'a self,
-        session: &'a PreparedSession,
+        session: &'a WriteSession,
         keyspace: usize,
         requests: &mut Vec<PipelinedRequest<'a>>,
     ) -> Result<(), Failure> {

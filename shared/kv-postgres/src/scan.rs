@@ -8,7 +8,7 @@ use trestle_kv::{Direction, Entry, Scan, ScanLimit, Span, after_key, after_prefi
 use crate::{
     failure::Failure,
     place::{LAYER_BYTES, ROW_BYTES_MAX, layer, pointer, start_of_layer},
-    session::PreparedSession,
+    session::ReadSession,
 };
 
 /// Most rows that are requested at a time: a page of a thousand, and the row that shows whether there are more.
@@ -17,7 +17,7 @@ const BATCH_ROWS: usize = 1_024;
 /// Reads the entries of a range. All of its requests must be of one snapshot; `once` is for none: then nothing is
 /// returned where one request is not enough.
 pub(crate) async fn scan(
-    session: &PreparedSession,
+    session: &ReadSession,
     keyspace: usize,
     span: &Span,
     limit: ScanLimit,
@@ -127,7 +127,7 @@ impl ScanLevel {
 
     async fn fetch(
         &mut self,
-        session: &PreparedSession,
+        session: &ReadSession,
         keyspace: usize,
         reader: &ScanReader,
     ) -> Result<(), Failure> {

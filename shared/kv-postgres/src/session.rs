@@ -48,20 +48,41 @@ pub(crate) struct DatabaseConnection {
 }
 
 /// A connection with its prepared statements.
-pub(crate) struct PreparedSession {
+pub(crate) struct PreparedSession<S> {
     connection: DatabaseConnection,
+    pub(crate) statements: S,
+}
+
+/// A connection of reads, with the statements of each keyspace.
+pub(crate) type ReadSession = PreparedSession<Vec<ReadStatements>>;
+
+/// A connection of a worker.
+pub(crate) type WriteSession = PreparedSession<GroupStatements>;
+
+/// What is prepared for a connection.
+pub(crate) trait PreparedStatements: Sized + Send {
+    /// Prepares it for these keyspaces.
+    fn prepare(client: &Client, sql: &[Sql]) -> impl Future<Output = Result<Self, Failure>> + Send;
+}
+
+/// Those that read a keyspace.
+pub(crate) struct ReadStatements {
+    pub(crate) get: Statement,
+    pub(crate) scan_up: Statement,
+    pub(crate) scan_down: Statement,
+}
+
+/// Those of a group.
+pub(crate) struct GroupStatements {
     pub(crate) lock: Statement,
     pub(crate) clock: Statement,
     pub(crate) raise: Statement,
-    keyspaces: Vec<SessionStatements>,
+    keyspaces: Vec<WriteStatements>,
 }
 
-/// The statements of a keyspace.
-pub(crate) struct SessionStatements {
-    pub(crate) get: Statement,
+/// Those that a group has for a keyspace.
+pub(crate) struct WriteStatements {
     pub(crate) read: Statement,
-    pub(crate) scan_up: Statement,
-    pub(crate) scan_down: Statement,
     pub(crate) newest: Statement,
     pub(crate) upsert: Statement,
     pub(crate) point: Statement,
@@ -106,33 +127,18 @@ impl DatabaseConnection {
     }
 }
 
-impl PreparedSession {
+impl<S: PreparedStatements> PreparedSession<S> {
     /// Prepares the statements of these keyspaces.
     pub(crate) async fn prepare(
         connection: DatabaseConnection,
         sql: &[Sql],
     ) -> Result<Self, Failure> {
-        let client = &connection.client;
-        let keyspaces = sql.iter().map(|sql| SessionStatements::prepare(client, sql));
-        let prepared = async {
-            tokio::try_join!(
-                async { Ok(client.prepare(LOCK).await?) },
-                async { Ok(client.prepare(CLOCK).await?) },
-                async { Ok(client.prepare(RAISE).await?) },
-                try_join_all(keyspaces),
-            )
-        };
-        let (lock, clock, raise, keyspaces) = within(prepared).await?;
-        Ok(Self { connection, lock, clock, raise, keyspaces })
+        let statements = within(S::prepare(&connection.client, sql)).await?;
+        Ok(Self { connection, statements })
     }
 
     pub(crate) fn client(&self) -> &Client {
         &self.connection.client
-    }
-
-    /// The statements of a keyspace, by its index.
-    pub(crate) fn of(&self, keyspace: usize) -> Result<&SessionStatements, Failure> {
-        self.keyspaces.get(keyspace).ok_or_else(|| Failure::lost("no such keyspace"))
     }
 
     /// Whether the connection is there, as far as is known.
@@ -146,20 +152,62 @@ impl PreparedSession {
     }
 }
 
-impl SessionStatements {
-    async fn prepare(client: &Client, sql: &Sql) -> Result<Self, Failure> {
-        let (get, read, scan_up, scan_down, newest, upsert, point, delete, unpoint) = tokio::try_join!(
-            client.prepare(&sql.get),
+impl ReadSession {
+    /// The statements of a keyspace, by its index.
+    pub(crate) fn of(&self, keyspace: usize) -> Result<&ReadStatements, Failure> {
+        self.statements.get(keyspace).ok_or_else(no_keyspace)
+    }
+}
+
+impl WriteSession {
+    /// The statements of a keyspace, by its index.
+    pub(crate) fn of(&self, keyspace: usize) -> Result<&WriteStatements, Failure> {
+        self.statements.keyspaces.get(keyspace).ok_or_else(no_keyspace)
+    }
+}
+
+fn no_keyspace() -> Failure {
+    Failure::lost("no such keyspace")
+}
+
+impl PreparedStatements for Vec<ReadStatements> {
+    async fn prepare(client: &Client, sql: &[Sql]) -> Result<Self, Failure> {
+        let prepared = sql.iter().map(async |sql| {
+            let (get, scan_up, scan_down) = tokio::try_join!(
+                client.prepare(&sql.get),
+                client.prepare(&sql.scan_up),
+                client.prepare(&sql.scan_down),
+            )?;
+            Ok(ReadStatements { get, scan_up, scan_down })
+        });
+        try_join_all(prepared).await
+    }
+}
+
+impl PreparedStatements for GroupStatements {
+    async fn prepare(client: &Client, sql: &[Sql]) -> Result<Self, Failure> {
+        let keyspaces = sql.iter().map(|sql| WriteStatements::prepare(client, sql));
+        let (lock, clock, raise, keyspaces) = tokio::try_join!(
+            client.prepare(LOCK),
+            client.prepare(CLOCK),
+            client.prepare(RAISE),
+            try_join_all(keyspaces),
+        )?;
+        Ok(Self { lock, clock, raise, keyspaces })
+    }
+}
+
+impl WriteStatements {
+    async fn prepare(client: &Client, sql: &Sql) -> Result<Self, tokio_postgres::Error> {
+        let (read, newest, upsert, point, delete, unpoint) = tokio::try_join!(
             client.prepare(&sql.read),
-            client.prepare(&sql.scan_up),
-            client.prepare(&sql.scan_down),
             client.prepare(&sql.newest),
             client.prepare(&sql.upsert),
             client.prepare(&sql.point),
             client.prepare(&sql.delete),
             client.prepare(&sql.unpoint),
         )?;
-        Ok(Self { get, read, scan_up, scan_down, newest, upsert, point, delete, unpoint })
+        Ok(Self { read, newest, upsert, point, delete, unpoint })
     }
 }
 
@@ -172,3 +220,6 @@ async fn within<T>(made: impl Future<Output = Result<T, Failure>>) -> Result<T, 
 fn is_cancelled_wait(notice: &DbError) -> bool {
     notice.routine() == Some(WAIT_FOR_STANDBY)
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,7 @@ use crate::{
     failure::Failure,
     ownership::Ownership,
     scheduler::ChangeScheduler,
-    session::{DatabaseConnection, PreparedSession},
+    session::{DatabaseConnection, PreparedSession, PreparedStatements, ReadSession},
     statements::Sql,
 };
 
@@ -45,7 +45,9 @@ pub(crate) struct DownSince(Mutex<Option<(Instant, Arc<str>)>>);
 
 impl Shared {
     /// A new connection with its statements.
-    pub(crate) async fn connect(&self) -> Result<PreparedSession, Failure> {
+    pub(crate) async fn connect<S: PreparedStatements>(
+        &self,
+    ) -> Result<PreparedSession<S>, Failure> {
         let connected = match DatabaseConnection::open(&self.address).await {
             Ok(connection) => PreparedSession::prepare(connection, &self.statements).await,
             Err(failure) => Err(failure),
@@ -55,7 +57,7 @@ impl Shared {
     }
 
     /// The same for a read, which waits for a database that is away, as changes do.
-    pub(crate) async fn connect_patiently(&self) -> Result<PreparedSession, Failure> {
+    pub(crate) async fn connect_patiently(&self) -> Result<ReadSession, Failure> {
         loop {
             match self.connect().await {
                 Err(Failure::Lost(_)) if !self.is_down_for_long() => sleep(AGAIN).await,

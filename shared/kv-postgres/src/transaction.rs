@@ -14,7 +14,7 @@ use crate::{
     pipeline::{PipelinedRequest, pipelined},
     row_changes::{RowChanges, slices},
     schema::{stored, ticks},
-    session::PreparedSession,
+    session::WriteSession,
 };
 
 /// From the year 1 to 1970, in microseconds.
@@ -42,7 +42,7 @@ pub(crate) struct ServerInstant {
 
 /// Begins a transaction that holds these domains, and reads rows. Of `rewritten` only the versions are needed.
 pub(crate) async fn begin(
-    session: &PreparedSession,
+    session: &WriteSession,
     domains: &[(i64, Lock)],
     rows: &RowsByKeyspace,
     rewritten: &RowsByKeyspace,
@@ -54,7 +54,7 @@ pub(crate) async fn begin(
     // Each statement sees what is committed when it begins: the reads see what the locks waited for.
     let (began, locked, read, at) = join4(
         client.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED"),
-        client.query(&session.lock, &locks),
+        client.query(&session.statements.lock, &locks),
         read_all(session, rows, rewritten),
         instant(session),
     )
@@ -66,8 +66,8 @@ pub(crate) async fn begin(
 }
 
 /// Asks the server.
-pub(crate) async fn instant(session: &PreparedSession) -> Result<ServerInstant, Failure> {
-    let row = session.client().query_one(&session.clock, &[]).await?;
+pub(crate) async fn instant(session: &WriteSession) -> Result<ServerInstant, Failure> {
+    let row = session.client().query_one(&session.statements.clock, &[]).await?;
     let micros: i64 = row.try_get(0)?;
     let since = micros.saturating_add(UNIX_MICROS).saturating_mul(PER_MICRO);
     let now = ticks(since);
@@ -76,7 +76,7 @@ pub(crate) async fn instant(session: &PreparedSession) -> Result<ServerInstant, 
 }
 
 async fn read_all(
-    session: &PreparedSession,
+    session: &WriteSession,
     rows: &RowsByKeyspace,
     rewritten: &RowsByKeyspace,
 ) -> Result<(HashMap<Bytes, Bytes>, Ticks), Failure> {
@@ -131,7 +131,7 @@ impl Ended {
 
 /// Writes, and commits.
 pub(crate) async fn commit(
-    session: &PreparedSession,
+    session: &WriteSession,
     keyspaces: &Keyspaces,
     writes: &GroupWrites,
     floor: Option<NewFloor>,
@@ -170,11 +170,11 @@ pub(crate) async fn commit(
 }
 
 /// Ends a transaction that wrote nothing, or failed.
-pub(crate) async fn roll_back(session: &PreparedSession) -> Result<(), Failure> {
+pub(crate) async fn roll_back(session: &WriteSession) -> Result<(), Failure> {
     Ok(session.client().batch_execute("ROLLBACK").await?)
 }
 
-async fn raise(session: &PreparedSession, new: NewFloor) -> Result<(), Failure> {
+async fn raise(session: &WriteSession, new: NewFloor) -> Result<(), Failure> {
     let (time, elapsed, boot) = match new.checkpoint {
         Some(it) => (
             Some(stored(it.time)),
@@ -184,6 +184,6 @@ async fn raise(session: &PreparedSession, new: NewFloor) -> Result<(), Failure> 
         None => (None, None, None),
     };
     let floor = stored(new.floor);
-    session.client().execute(&session.raise, &[&floor, &time, &elapsed, &boot]).await?;
+    session.client().execute(&session.statements.raise, &[&floor, &time, &elapsed, &boot]).await?;
     Ok(())
 }

@@ -11,7 +11,7 @@ use crate::{
     group::{DecidedGroup, RowsByKeyspace, decide_group, rows_read, rows_written},
     ownership::SHARED_FENCE,
     scheduler::{WaitingChange, domains_of, strongest},
-    session::PreparedSession,
+    session::WriteSession,
     shared::Shared,
     transaction::{Ended, begin, commit, roll_back},
 };
@@ -29,7 +29,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 /// A worker. It ends when the engine is closed and nothing waits.
 pub(crate) struct GroupWorker {
     shared: Arc<Shared>,
-    session: Option<PreparedSession>,
+    session: Option<WriteSession>,
 }
 
 /// How a try of a group ended.
@@ -44,7 +44,7 @@ enum Tried {
 
 impl GroupWorker {
     /// One with a connection, if there is one. It makes another one when it needs it.
-    pub(crate) fn new(shared: Arc<Shared>, session: Option<PreparedSession>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, session: Option<WriteSession>) -> Self {
         Self { shared, session }
     }
 
@@ -155,7 +155,7 @@ impl GroupWorker {
 
     async fn write(
         &mut self,
-        session: PreparedSession,
+        session: WriteSession,
         mut group: Vec<WaitingChange>,
         decided: DecidedGroup,
         rest: Vec<WaitingChange>,
@@ -209,15 +209,15 @@ impl GroupWorker {
     }
 
     /// The connection of the worker, or a new one.
-    async fn take_session(&mut self) -> Result<PreparedSession, Failure> {
-        if let Some(session) = self.session.take().filter(PreparedSession::is_open) {
+    async fn take_session(&mut self) -> Result<WriteSession, Failure> {
+        if let Some(session) = self.session.take().filter(WriteSession::is_open) {
             return Ok(session);
         }
         self.shared.connect().await
     }
 
     /// Ends the transaction of a connection, and keeps it if that succeeds.
-    async fn end(&mut self, session: PreparedSession) {
+    async fn end(&mut self, session: WriteSession) {
         if session.is_open() && roll_back(&session).await.is_ok() {
             self.session = Some(session);
         }
