@@ -6,7 +6,7 @@ use serde_json::Value;
 use tonic::Code;
 use trestle_kv_postgres::testing::PostgresServer;
 use trestle_proto::table::v1::WriteMode;
-use trestle_tests::{HANG, Server, Table, entity, int};
+use trestle_tests::{HANG, Server, Table, entity, int, metric};
 
 /// Starts a server with some roles over a database.
 fn start(url: &str, roles: &str) -> Server {
@@ -38,6 +38,8 @@ async fn each_server_has_the_tables_that_another_one_writes() {
     let mut roles = members(&first, 3).await;
     roles.sort();
     assert_eq!(roles, ["gateway,table", "gateway,table", "queue"]);
+    let shared = metric(&first.page("/metrics").await, "trestle_store_processes");
+    assert_eq!(shared, Some(2.0), "with the same roles");
 
     let [one, other] = [&first, &second].map(|server| Table::over(&server.channel(), "orders"));
     let world = |server: &Server| Table::over(&server.channel(), "orders").client();

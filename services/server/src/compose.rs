@@ -164,7 +164,7 @@ pub async fn compose(
     if deps.engine.is_some() {
         storage_quota::observe(&storage, &deps.meter);
     }
-    let members = StoreMembers::new(settings, deps.engine.as_ref(), &quotas);
+    let members = StoreMembers::new(settings, &deps, &quotas);
     let context = BuildContext {
         settings,
         deps: &deps,

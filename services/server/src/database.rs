@@ -29,7 +29,7 @@ pub(crate) async fn open(settings: &Settings) -> Result<Option<Arc<dyn Engine>>,
     let mut keyspaces = storage::keyspaces();
     keyspaces.push(members::KEYSPACE);
     let options = PostgresOptions { is_alone, ..PostgresOptions::new(address, keyspaces) };
-    let engine = PostgresEngine::open(options).await?;
+    let engine = Box::pin(PostgresEngine::open(options)).await?;
     if let Some(risk) = risk(engine.server()) {
         warn!("{risk}");
     }

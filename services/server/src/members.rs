@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use opentelemetry::metrics::Meter;
 use serde_json::json;
 use tracing::{debug, info};
 use trestle_kv::{
@@ -20,10 +21,10 @@ use trestle_kv::{
     ScanLimit, Span, Version, Writes, transact,
 };
 use trestle_model::time::Ticks;
-use trestle_rpc::{instance::instance_id, quota::LiveQuotas};
+use trestle_rpc::{instance::instance_id, quota::LiveQuotas, semconv};
 use trestle_runtime::{admin::AdminPage, task::Task};
 
-use crate::{roles::DrainAction, settings::Settings};
+use crate::{compose::NodeDeps, roles::DrainAction, settings::Settings};
 
 /// The first byte of the keys of members; the id of the process follows.
 const MEMBER: u8 = 0x08;
@@ -104,28 +105,19 @@ struct SharedStore {
 
 impl StoreMembers {
     /// Those of the store of these settings; this process alone where no other one can have it.
-    pub(crate) fn new(
-        settings: &Settings,
-        engine: Option<&Arc<dyn Engine>>,
-        quotas: &LiveQuotas,
-    ) -> Self {
-        let engine = engine.filter(|_| settings.storage.engine.is_some());
-        Self(engine.map(|engine| {
-            let (roles, address) = (&settings.server.roles, settings.server.listen);
-            let own = StoreMember::new(instance_id(), roles.to_string(), address.to_string());
-            Arc::new(SharedStore {
-                engine: Arc::clone(engine),
-                own,
-                quotas: quotas.clone(),
-                known: Mutex::default(),
-                is_leaving: AtomicBool::default(),
-            })
-        }))
+    pub(crate) fn new(settings: &Settings, deps: &NodeDeps, quotas: &LiveQuotas) -> Self {
+        let engine = deps.engine.as_ref().filter(|_| settings.storage.engine.is_some());
+        let Some(engine) = engine.cloned() else { return Self(None) };
+        let (roles, address) = (&settings.server.roles, settings.server.listen);
+        let own = StoreMember::new(instance_id(), roles.to_string(), address.to_string());
+        let store = Arc::new(SharedStore::new(engine, own, quotas.clone()));
+        store.observe(&deps.meter);
+        Self(Some(store))
     }
 
     /// Whether this process does a job, among those with the same roles: the others agree once they know the same
     /// processes.
-    pub(crate) fn do_here(&self, job: &str) -> bool {
+    pub(crate) fn is_ours(&self, job: &str) -> bool {
         let Some(store) = &self.0 else { return true };
         let known = store.known();
         let now = store.engine.now();
@@ -169,6 +161,23 @@ impl StoreMembers {
 }
 
 impl SharedStore {
+    fn new(engine: Arc<dyn Engine>, own: StoreMember, quotas: LiveQuotas) -> Self {
+        let (known, is_leaving) = Default::default();
+        Self { engine, own, quotas, known, is_leaving }
+    }
+
+    /// Reports how many processes are known. Holds the store weakly, so that metrics keep none open.
+    fn observe(self: &Arc<Self>, meter: &Meter) {
+        let (metric, store) = (semconv::PROCESSES, Arc::downgrade(self));
+        let gauge = meter.u64_observable_gauge(metric.name).with_unit(metric.unit);
+        let gauge = gauge.with_description(metric.help).with_callback(move |observer| {
+            if let Some(store) = store.upgrade() {
+                observer.observe(store.count(&store.known(), store.engine.now()) as u64, &[]);
+            }
+        });
+        let _ = gauge.build();
+    }
+
     fn known(&self) -> MutexGuard<'_, Vec<StoreMember>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -176,6 +185,11 @@ impl SharedStore {
     /// Whether a process has a share of what this one does.
     fn counts(&self, member: &StoreMember, now: Ticks) -> bool {
         member.until > now && member.roles == self.own.roles
+    }
+
+    /// How many processes have a share: at least this one.
+    fn count(&self, members: &[StoreMember], now: Ticks) -> usize {
+        members.iter().filter(|member| self.counts(member, now)).count().max(1)
     }
 
     async fn renew(&self) -> Result<(), CommitError> {
@@ -203,7 +217,7 @@ impl SharedStore {
                 debug!(%error, "the row of a process that is gone remains");
             }
         }
-        let count = members.iter().filter(|member| self.counts(member, now)).count().max(1);
+        let count = self.count(&members, now);
         let before = self.quotas.share(count);
         if before != count {
             info!(processes = count, before, "the processes that serve the store changed");

@@ -22,13 +22,8 @@ impl World {
     fn process(&self, id: &str, roles: &str) -> StoreMembers {
         let default = Quota { account: Rate::new(900, 90), ..Quota::default() };
         let quotas = LiveQuotas::new(Quotas { default, ..Quotas::default() });
-        StoreMembers(Some(Arc::new(SharedStore {
-            engine: Arc::clone(&self.engine),
-            own: StoreMember::new(id, roles.to_owned(), format!("{id}:1")),
-            quotas,
-            known: Mutex::default(),
-            is_leaving: AtomicBool::default(),
-        })))
+        let own = StoreMember::new(id, roles.to_owned(), format!("{id}:1"));
+        StoreMembers(Some(Arc::new(SharedStore::new(Arc::clone(&self.engine), own, quotas))))
     }
 
     async fn rows(&self) -> usize {
@@ -126,7 +121,7 @@ async fn each_job_is_done_by_one_process_and_only_those_of_one_that_is_gone_move
     let world = World::new();
     let [a, b, c] = ["a", "b", "c"].map(|id| world.process(id, "table"));
     let done_by = |members: &StoreMembers| -> HashSet<&String> {
-        jobs.iter().filter(|job| members.do_here(job)).collect()
+        jobs.iter().filter(|job| members.is_ours(job)).collect()
     };
     assert_eq!(done_by(&a).len(), jobs.len(), "as long as it knows no other one");
     tick(&[&a, &b, &c]).await;
@@ -163,9 +158,7 @@ async fn rows_of_another_version_are_left_alone() {
 
 #[test]
 fn a_store_of_one_process_has_none() {
-    let settings = Settings::default();
-    let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new([KEYSPACE]));
-    let members = StoreMembers::new(&settings, Some(&engine), &LiveQuotas::default());
-    assert!(members.do_here("any"));
+    let members = StoreMembers(None);
+    assert!(members.is_ours("any"));
     assert!(members.task().is_none() && members.leave().is_none() && members.page().is_none());
 }

@@ -51,7 +51,7 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
     let sweeper = table.clone();
     let members = context.members.clone();
     let sweep = Task::new(SWEEP, SWEEP_EVERY, move || {
-        let table = members.do_here(SWEEP).then(|| sweeper.clone());
+        let table = members.is_ours(SWEEP).then(|| sweeper.clone());
         async move {
             match table {
                 Some(table) => table.sweep().await.map_err(Into::into),

@@ -189,6 +189,12 @@ pub const CERTIFICATE_EXPIRY: Described = Described::new(
     "s",
     "When the certificate of a listener expires, in seconds since 1970",
 );
+/// Processes that serve a database.
+pub const PROCESSES: Described = Described::new(
+    "trestle.store.processes",
+    "{process}",
+    "Processes with the roles of this one that serve its database",
+);
 /// Tables.
 pub const TABLES: Described =
     Described::new("trestle.tables", "{table}", "Tables in the store, of all accounts");
