@@ -129,9 +129,11 @@ def test_sizes_are_those_of_the_messages(receiver, tmp_path):
         # The five bytes before each message count; the request has a table name.
         world.call("GetTable", name)
 
+        expected = {"rpc.method": f"{SERVICE}/GetTable", "rpc.service": SERVICE, "trestle.protocol": "grpc"}
+
         def size(metric):
             for labels, point in points(receiver, "gateway", f"trestle.rpc.server.{metric}.size"):
-                if labels == {"rpc.method": f"{SERVICE}/GetTable", "trestle.protocol": "grpc"}:
+                if labels == expected:
                     return point.sum / point.count
             return None
 
