@@ -24,7 +24,11 @@ use trestle_model::time::Ticks;
 use trestle_rpc::{instance::instance_id, quota::LiveQuotas, semconv};
 use trestle_runtime::{admin::AdminPage, task::Task};
 
-use crate::{compose::NodeDeps, roles::DrainAction, settings::Settings};
+use crate::{
+    compose::NodeDeps,
+    roles::{DrainAction, ROLES},
+    settings::Settings,
+};
 
 /// The first byte of the keys of members; the id of the process follows.
 const MEMBER: u8 = 0x08;
@@ -55,7 +59,7 @@ struct StoreMember {
     key: Vec<u8>,
     /// Until when it counts.
     until: Ticks,
-    /// The roles that it serves, as in its settings.
+    /// The roles that it serves, in the order of [`ROLES`].
     roles: String,
     /// The address of its listener for gRPC.
     address: String,
@@ -108,8 +112,10 @@ impl StoreMembers {
     pub(crate) fn new(settings: &Settings, deps: &NodeDeps, quotas: &LiveQuotas) -> Self {
         let engine = deps.engine.as_ref().filter(|_| settings.storage.engine.is_some());
         let Some(engine) = engine.cloned() else { return Self(None) };
-        let (roles, address) = (&settings.server.roles, settings.server.listen);
-        let own = StoreMember::new(instance_id(), roles.to_string(), address.to_string());
+        let roles = ROLES.iter().map(|role| role.name);
+        let roles: Vec<_> = roles.filter(|role| settings.server.roles.has(role)).collect();
+        let address = settings.server.listen.to_string();
+        let own = StoreMember::new(instance_id(), roles.join(","), address);
         let store = Arc::new(SharedStore::new(engine, own, quotas.clone()));
         store.observe(&deps.meter);
         Self(Some(store))

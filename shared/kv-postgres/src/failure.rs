@@ -30,6 +30,11 @@ impl Failure {
         matches!(self, Self::Rejected { state, .. } if conflicts.contains(state))
     }
 
+    /// Whether a lock was not to be had in time.
+    pub(crate) fn is_lock_timeout(&self) -> bool {
+        matches!(self, Self::Rejected { state, .. } if *state == SqlState::LOCK_NOT_AVAILABLE)
+    }
+
     /// Whether the server has too little memory for the transaction, mostly in its table of locks, whose size is
     /// configured.
     pub(crate) fn is_too_large(&self) -> bool {

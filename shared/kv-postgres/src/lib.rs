@@ -28,6 +28,7 @@ mod schema;
 mod session;
 mod shared;
 mod statements;
+mod stuck;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod transaction;

@@ -15,9 +15,12 @@ use std::{
 };
 
 use tokio::time::sleep;
+use tokio_postgres::Client;
 use trestle_kv::Lock;
 
-use crate::{address::PostgresAddress, failure::Failure, session::DatabaseConnection};
+use crate::{
+    address::PostgresAddress, failure::Failure, session::DatabaseConnection, stuck::end_stuck,
+};
 
 /// How often the lock is tried by a process that waits, and confirmed by the one that has it.
 const EVERY: Duration = Duration::from_secs(1);
@@ -148,11 +151,23 @@ async fn taken(
         sleep(EVERY).await;
     }
     let client = &connection.client;
-    client.batch_execute("BEGIN").await?;
-    client.query("SELECT pg_advisory_xact_lock($1)", &[&FENCE]).await?;
+    while let Err(failure) = fenced(client).await {
+        client.batch_execute("ROLLBACK").await?;
+        match failure.is_lock_timeout() {
+            true => end_stuck(client).await?,
+            false => return Err(failure),
+        }
+    }
     client.execute("UPDATE trestle_store SET owner = $1 WHERE one", &[&number]).await?;
     client.batch_execute("COMMIT").await?;
     Ok(connection)
+}
+
+/// Begins a transaction that waits for every one of the process before, for a while.
+async fn fenced(client: &Client) -> Result<(), Failure> {
+    client.batch_execute("BEGIN; SET LOCAL lock_timeout = '1s'").await?;
+    client.query("SELECT pg_advisory_xact_lock($1)", &[&FENCE]).await?;
+    Ok(())
 }
 
 /// A connection that lives as long as the process does.

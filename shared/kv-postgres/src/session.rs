@@ -25,7 +25,7 @@ use crate::{
 /// a table that was analysed while it was empty would keep plans that read it whole.
 const SETTINGS: &str = "\
 SET idle_in_transaction_session_timeout = '5s'; \
-SET lock_timeout = '10s'; \
+SET lock_timeout = '5s'; \
 SET statement_timeout = 0; \
 SET client_min_messages = 'warning'; \
 SET default_transaction_isolation = 'read committed'; \

@@ -13,6 +13,7 @@ use crate::{
     scheduler::{WaitingChange, domains_of, strongest},
     session::WriteSession,
     shared::Shared,
+    stuck::end_stuck,
     transaction::{Ended, begin, commit, roll_back},
 };
 
@@ -94,6 +95,9 @@ impl GroupWorker {
                 return later;
             }
             tracing::debug!(reason = %failure.reason(), "a group of changes is tried again");
+            if failure.is_lock_timeout() {
+                self.end_stuck().await;
+            }
             // Jittered, so that processes that met do not meet again.
             sleep(pause.mul_f64(rand::random_range(0.5..1.0))).await;
             pause = (pause * 2).min(PAUSE_MAX);
@@ -214,6 +218,15 @@ impl GroupWorker {
             return Ok(session);
         }
         self.shared.connect().await
+    }
+
+    /// Looks whether the lock is held by a process that stands still.
+    async fn end_stuck(&mut self) {
+        if let Ok(session) = self.take_session().await
+            && end_stuck(session.client()).await.is_ok()
+        {
+            self.session = Some(session);
+        }
     }
 
     /// Ends the transaction of a connection, and keeps it if that succeeds.

@@ -10,6 +10,8 @@ use trestle_kv_postgres::{PostgresAddress, PostgresEngine, PostgresOptions};
 
 use trestle_kv_postgres::testing::PostgresServer;
 
+use crate::world::stuck;
+
 async fn alone(address: PostgresAddress) -> Arc<PostgresEngine> {
     let options = PostgresOptions { is_alone: true, ..PostgresOptions::new(address, KEYSPACES) };
     Arc::new(PostgresEngine::open(options).await.unwrap())
@@ -123,4 +125,21 @@ async fn a_database_of_something_else_or_of_another_format_is_refused() {
     let options = PostgresOptions::new(server.address(&newer), KEYSPACES);
     let error = PostgresEngine::open(options).await.err().unwrap().to_string();
     assert!(error.contains("found=`2`, known=`1`"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_is_followed_that_stands_still_while_it_is_sent_rows() {
+    let Some(server) = PostgresServer::start(&[]).await else { return };
+    let database = server.database().await;
+    let server = Arc::new(server);
+    let address = server.address(&database);
+    drop(alone(address.clone()).await);
+
+    // The lock that each transaction of an owner shares.
+    let fence = "SELECT pg_advisory_xact_lock_shared(x'74726573746c6531'::bigint)";
+    let held = stuck(&server, &database, fence).await;
+    let second = tokio::time::timeout(Duration::from_secs(60), alone(address)).await;
+
+    commit(&*second.expect("it takes over"), vec![put(key("a"), "1")]).await.unwrap();
+    drop(held);
 }

@@ -11,7 +11,7 @@ use trestle_kv::{Change, CommitError, CommitPoint, Engine, EngineError, ScanLimi
 use trestle_kv_postgres::testing::PostgresServer;
 use trestle_kv_postgres::{PostgresEngine, PostgresOptions};
 
-use crate::world::open;
+use crate::world::{open, stuck};
 
 /// Ends the connections of engines that are in this state.
 async fn terminate(server: &PostgresServer, database: &str, state: &str) {
@@ -237,4 +237,20 @@ async fn large_changes_that_wait_together_are_all_there() {
     let page = engine.scan(&Span::prefix(&[1]), limit).await.unwrap();
     assert_eq!((page.entries.len(), page.more), (2, true));
     assert!(everything(&*engine).await.len() >= 5, "a scan has the bytes of the engine's limit");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_stands_still_while_it_is_sent_rows_holds_no_lock_for_long() {
+    let Some(server) = PostgresServer::start(&[]).await else { return };
+    let database = server.database().await;
+    let server = Arc::new(server);
+    let engine = open(&server.address(&database)).await;
+    commit(&*engine, vec![put(key("a"), "1")]).await.unwrap();
+
+    let locks = "SELECT pg_advisory_xact_lock(1); SELECT 1 FROM trestle_first FOR UPDATE";
+    let held = stuck(&server, &database, locks).await;
+    commit(&*engine, vec![put(key("a"), "2")]).await.unwrap();
+
+    assert_eq!(engine.get(&key("a")).await.unwrap(), Some("2".into()));
+    drop(held);
 }

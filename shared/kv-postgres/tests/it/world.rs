@@ -1,6 +1,7 @@
 //! Stores in a database, for tests.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use trestle_kv::conformance::KEYSPACES;
 use trestle_kv_postgres::testing::PostgresServer;
@@ -40,4 +41,35 @@ pub(crate) async fn assert_pointers_are_exact(server: &PostgresServer, database:
     let row = server.client(database).await.unwrap().query_one(sql, &[]).await.unwrap();
     let (empty, unreachable): (i64, i64) = (row.get(0), row.get(1));
     assert_eq!((empty, unreachable), (0, 0), "pointers to nothing, and layers without a pointer");
+}
+
+/// A transaction that began with these statements, and whose process reads nothing any more while the server sends it
+/// rows. Its connection is open as long as what is returned.
+pub(crate) async fn stuck(
+    server: &Arc<PostgresServer>,
+    database: &str,
+    statements: &str,
+) -> mpsc::Sender<()> {
+    let (server, database, begun) =
+        (Arc::clone(server), database.to_owned(), format!("BEGIN; {statements}"));
+    let (ready, is_ready) = tokio::sync::oneshot::channel();
+    let (held, is_over) = mpsc::channel();
+    // On a runtime that is driven no further.
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let client = runtime.block_on(async {
+            let client = server.client(&database).await.unwrap();
+            client.batch_execute(&begun).await.unwrap();
+            let rows = "SELECT repeat('x', 1000) FROM generate_series(1, 10000000)";
+            let sent =
+                tokio::time::timeout(Duration::from_millis(20), client.query(rows, &[])).await;
+            assert!(sent.is_err(), "there are more rows than are read in that time");
+            client
+        });
+        ready.send(()).unwrap();
+        let _ = is_over.recv();
+        drop((client, runtime));
+    });
+    is_ready.await.unwrap();
+    held
 }
