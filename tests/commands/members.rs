@@ -40,7 +40,7 @@ async fn each_server_has_the_tables_that_another_one_writes() {
     roles.sort();
     assert_eq!(roles, ["gateway,table", "gateway,table", "queue"]);
     let shared = metric(&first.page("/metrics").await, "trestle_store_processes");
-    assert_eq!(shared, Some(2.0), "with the same roles");
+    assert_eq!(shared, Some(2.0), "that serve tables");
 
     let [one, other] = [&first, &second].map(|server| Table::over(&server.channel(), "orders"));
     let world = |server: &Server| Table::over(&server.channel(), "orders").client();

@@ -70,6 +70,8 @@ pub struct Node {
     pub drains: Vec<DrainAction>,
     /// Wakes the tasks that watch files.
     pub reload: Reload,
+    /// The processes that serve its store.
+    pub(crate) members: StoreMembers,
     /// Its health.
     pub health: Health,
     /// The admin pages of its roles.
@@ -101,7 +103,6 @@ impl NodeParts {
         Self {
             tasks: members.task().into_iter().collect(),
             pages: members.page().into_iter().collect(),
-            drains: members.leave().into_iter().collect(),
             ..Self::default()
         }
     }
@@ -208,7 +209,7 @@ pub async fn compose(
     parts.watch(deps.source.clone().map(watch));
     let NodeParts { tasks, reload, pages, drains } = parts;
     let (routes, azure) = (ingress.calls, ingress.azure);
-    Ok(Node { routes, azure, tasks, drains, reload, health, pages, meter: deps.meter })
+    Ok(Node { routes, azure, tasks, drains, reload, members, health, pages, meter: deps.meter })
 }
 
 /// The roles whose calls the node handles itself or, as a gateway, forwards.

@@ -1,20 +1,18 @@
 //! The processes that serve one store together. Each renews a row of its own, by the time of the store.
 //!
-//! The quotas of accounts are divided among those with the same roles, and each job in the background is done by one
-//! of them. Nothing is correct because of that: what a change depends on is in the change, and a job that two
+//! The rates of accounts are divided among those that serve tables, and each job in the background is done by one of
+//! them. Nothing is correct because of that: what a change depends on is in the change, and a job that two
 //! processes do at a time, while one of them is not known to the other yet, does no harm.
 
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use opentelemetry::metrics::Meter;
 use serde_json::json;
+use tokio::time::timeout;
 use tracing::{debug, info};
 use trestle_kv::{
     ChangeSpec, CommitError, Domain, DomainRef, Engine, EngineError, Entry, Keyspace, Reads,
@@ -26,7 +24,7 @@ use trestle_runtime::{admin::AdminPage, task::Task};
 
 use crate::{
     compose::NodeDeps,
-    roles::{DrainAction, ROLES},
+    roles::{ROLES, TABLE},
     settings::Settings,
 };
 
@@ -44,6 +42,8 @@ const EVERY: Duration = Duration::from_secs(2);
 const LIFE: Duration = Duration::from_secs(10);
 /// How long after that its row is removed.
 const KEPT: Duration = Duration::from_secs(60);
+/// Longest time that the end of a process waits for the removal of its row.
+const LEFT_WITHIN: Duration = Duration::from_secs(1);
 /// Most processes that are read.
 const ROWS: ScanLimit = ScanLimit { rows: 1000, bytes: 1024 * 1024 };
 
@@ -90,6 +90,11 @@ impl StoreMember {
         })
     }
 
+    /// Whether it is one of those that do the same at a time.
+    fn has_tables(&self) -> bool {
+        self.roles.split(',').any(|role| role == TABLE.name)
+    }
+
     fn id(&self) -> &[u8] {
         self.key.get(1..).unwrap_or_default()
     }
@@ -104,7 +109,6 @@ struct SharedStore {
     own: StoreMember,
     quotas: LiveQuotas,
     known: Mutex<Vec<StoreMember>>,
-    is_leaving: AtomicBool,
 }
 
 impl StoreMembers {
@@ -121,7 +125,7 @@ impl StoreMembers {
         Self(Some(store))
     }
 
-    /// Whether this process does a job, among those with the same roles: the others agree once they know the same
+    /// Whether this process does a job, among those that serve tables: the others agree once they know the same
     /// processes.
     pub(crate) fn is_ours(&self, job: &str) -> bool {
         let Some(store) = &self.0 else { return true };
@@ -145,17 +149,12 @@ impl StoreMembers {
         }))
     }
 
-    /// Tells the others that this process ends.
-    pub(crate) fn leave(&self) -> Option<DrainAction> {
-        let store = Arc::clone(self.0.as_ref()?);
-        Some(Box::new(move || {
-            store.is_leaving.store(true, Relaxed);
-            tokio::spawn(async move {
-                if let Err(error) = store.remove_own().await {
-                    debug!(%error, "the other processes are not told that this one ends");
-                }
-            });
-        }))
+    /// Tells the others that this process ends, once its tasks have ended. Takes a second at most.
+    pub(crate) async fn leave(&self) {
+        let Some(store) = &self.0 else { return };
+        if !matches!(timeout(LEFT_WITHIN, store.remove_own()).await, Ok(Ok(()))) {
+            debug!("the other processes are not told that this one ends");
+        }
     }
 
     /// The page of the processes.
@@ -168,8 +167,7 @@ impl StoreMembers {
 
 impl SharedStore {
     fn new(engine: Arc<dyn Engine>, own: StoreMember, quotas: LiveQuotas) -> Self {
-        let (known, is_leaving) = Default::default();
-        Self { engine, own, quotas, known, is_leaving }
+        Self { engine, own, quotas, known: Mutex::default() }
     }
 
     /// Reports how many processes are known. Holds the store weakly, so that metrics keep none open.
@@ -190,7 +188,7 @@ impl SharedStore {
 
     /// Whether a process has a share of what this one does.
     fn counts(&self, member: &StoreMember, now: Ticks) -> bool {
-        member.until > now && member.roles == self.own.roles
+        member.until > now && member.has_tables() && self.own.has_tables()
     }
 
     /// How many processes have a share: at least this one.
@@ -199,9 +197,6 @@ impl SharedStore {
     }
 
     async fn renew(&self) -> Result<(), CommitError> {
-        if self.is_leaving.load(Relaxed) {
-            return Ok(());
-        }
         let own = self.own.clone();
         // By the time of the commit: the row must not count longer because the commit waited.
         let renew = move |_: &Reads<'_>, version: Version| {

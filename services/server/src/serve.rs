@@ -131,12 +131,14 @@ impl Server {
         let reloads = Reloads::new(&meter).located_in(source.clone());
         listeners.watches(&reloads).for_each(|task| node.watch(task));
         let ready = listeners.ready()?;
-        let reload = node.reload.clone();
+        let (reload, members) = (node.reload.clone(), node.members.clone());
         let running = Running::start(node, listeners, settings, telemetry.exposition());
         let (config, backup) = (config.as_deref(), data.shown.as_deref());
         banner::log(settings, &StartReport { config, backup, recovery, ready: &ready });
         print(&ready)?;
-        until_signal(running, signals, &reload, watched).await
+        let ended = until_signal(running, signals, &reload, watched).await;
+        members.leave().await;
+        ended
     }
 
     /// Opens what the roles of this process keep.

@@ -17,8 +17,8 @@ const BYTES_RANGE: RangeInclusive<u64> = 65_536..=Rate::MAX;
 ///
 /// Calls and their bytes count in the process with the role `gateway`, entities in that with the role `table`. An
 /// entity counts when it is inserted, updated, deleted or examined, returned or not: once for
-/// each started KiB. Azure has 20,000 a second for an account and 2,000 for a partition. Processes with the same roles
-/// that serve one database have equal parts of each rate.
+/// each started KiB. Azure has 20,000 a second for an account and 2,000 for a partition. Processes that serve
+/// tables of one database have equal parts of each rate.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuotaSettings {
     /// Calls a second of every service in the whole account, 1 to 1,000,000,000, or 0: one a stream. Default: no limit.

@@ -193,7 +193,7 @@ pub const CERTIFICATE_EXPIRY: Described = Described::new(
 pub const PROCESSES: Described = Described::new(
     "trestle.store.processes",
     "{process}",
-    "Processes with the roles of this one that serve its database",
+    "Processes that serve tables of the database of this one",
 );
 /// Tables.
 pub const TABLES: Described =
