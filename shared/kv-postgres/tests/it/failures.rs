@@ -13,6 +13,13 @@ use trestle_kv_postgres::{PostgresEngine, PostgresOptions};
 
 use crate::world::{open, stuck};
 
+/// The points of a commit, and whether the change is there after a failure at one.
+const POINTS: [(CommitPoint, bool); 3] = [
+    (CommitPoint::BeforeJournal, false),
+    (CommitPoint::AfterSync, true),
+    (CommitPoint::BeforeAnswer, true),
+];
+
 /// Ends the connections of engines that are in this state.
 async fn terminate(server: &PostgresServer, database: &str, state: &str) {
     let sql = format!(
@@ -114,11 +121,7 @@ async fn ended_connections_lose_nothing_and_no_error_lies() {
 async fn a_failure_at_each_point_of_a_commit_is_reported_as_what_it_is() {
     let Some(server) = PostgresServer::start(&[]).await else { return };
     let address = server.address(&server.database().await);
-    for (point, is_there) in [
-        (CommitPoint::BeforeJournal, false),
-        (CommitPoint::AfterSync, true),
-        (CommitPoint::BeforeAnswer, true),
-    ] {
+    for (point, is_there) in POINTS {
         let has_failed = AtomicBool::new(false);
         let hook = move |at| match at == point && !has_failed.swap(true, Ordering::Relaxed) {
             true => Err("planted".into()),
@@ -145,11 +148,7 @@ async fn a_panic_at_each_point_of_a_commit_answers_its_change_and_frees_its_doma
     const PANICS: usize = 12;
     let Some(server) = PostgresServer::start(&[]).await else { return };
     let address = server.address(&server.database().await);
-    for (point, is_there) in [
-        (CommitPoint::BeforeJournal, false),
-        (CommitPoint::AfterSync, true),
-        (CommitPoint::BeforeAnswer, true),
-    ] {
+    for (point, is_there) in POINTS {
         let panics = AtomicUsize::new(0);
         let hook = move |at| {
             let panics = at == point && panics.fetch_add(1, Ordering::Relaxed) < PANICS;
