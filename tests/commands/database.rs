@@ -1,6 +1,6 @@
-//! A server whose store is a database: one process at a time, and the next one goes on where it was.
+//! A server whose store is a database.
 
-use std::{fs, thread};
+use std::fs;
 
 use trestle_kv_postgres::testing::PostgresServer;
 use trestle_tests::Server;
@@ -9,13 +9,13 @@ use crate::client::{Ended, bare, succeeds};
 
 const ROLES: [&str; 2] = ["--roles", "gateway,table,queue"];
 
-/// Starts a server over a database; blocks until it has the store.
+/// Starts a server over a database.
 fn start(url: &str) -> Server {
     Server::start(&ROLES, &[("TRESTLE__STORAGE__ENGINE", url)])
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_process_takes_over_when_the_first_is_killed() {
+async fn another_process_has_all_when_the_first_is_killed() {
     let Some(postgres) = PostgresServer::start(&["fsync=on"]).await else { return };
     let url = postgres.url(&postgres.database().await);
     let first = start(&url);
@@ -31,14 +31,9 @@ async fn another_process_takes_over_when_the_first_is_killed() {
     let exported = succeeds(&first, &["table", "export", "orders", "-"]).output;
     assert_eq!(exported.lines().count(), 2, "{exported}");
 
-    // It waits until the first one is gone: its line of listeners comes after that.
-    let waiting = thread::spawn({
-        let url = url.clone();
-        move || start(&url)
-    });
+    let second = start(&url);
     succeeds(&first, &["entity", "insert", "orders", "-p", "p", "-r", "4", "--set", "v=1"]);
     first.kill();
-    let second = waiting.join().unwrap();
 
     let rows = succeeds(&second, &["table", "export", "orders", "-"]).output;
     assert_eq!(rows.lines().count(), 3, "{rows}");
@@ -46,21 +41,6 @@ async fn another_process_takes_over_when_the_first_is_killed() {
     let received = succeeds(&second, &["message", "receive", "jobs", "-o", "jsonl"]).output;
     assert!(received.contains("resize"), "{received}");
     assert_eq!(second.terminate(), Some(0));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_process_whose_store_was_taken_ends_with_7() {
-    let Some(postgres) = PostgresServer::start(&[]).await else { return };
-    let database = postgres.database().await;
-    let first = start(&postgres.url(&database));
-    succeeds(&first, &["table", "create", "orders"]);
-
-    // As another process does, once the server has ended the lock of one that was paused.
-    postgres.execute(&database, "UPDATE trestle_store SET owner = 1").await.unwrap();
-    let endpoint = first.endpoint();
-    let refused = Ended::of(bare(&["table", "create", "other", "--endpoint", &endpoint]));
-    assert_ne!(refused.code, Some(0), "{refused:?}");
-    assert_eq!(first.ended().await, Some(7));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -29,6 +29,7 @@ mod members;
 mod names;
 mod no_match;
 mod observed;
+mod owners;
 mod pages;
 mod rejected;
 mod repair;

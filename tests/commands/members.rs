@@ -1,4 +1,4 @@
-//! Several servers on one database at a time: tables in each of them, queues in one.
+//! Several servers on one database at a time: tables in each of them.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ fn start(url: &str, roles: &str) -> Server {
 }
 
 /// The roles of the processes that a server knows, once there are as many.
-async fn members(server: &Server, count: usize) -> Vec<String> {
+pub(crate) async fn members(server: &Server, count: usize) -> Vec<String> {
     let deadline = Instant::now() + HANG;
     loop {
         let page = server.page("/members").await;

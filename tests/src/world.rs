@@ -193,6 +193,7 @@ pub(crate) async fn node(settings: &Settings, engine: Arc<dyn Engine>) -> Node {
     let deps = NodeDeps {
         engine: Some(engine),
         objects: Some(trestle_objects::ObjectStorage::in_memory()),
+        listen: None,
         clock: Arc::new(SystemClock),
         meter: NoopMeterProvider::new().meter("trestle-tests"),
         traces: Traces::default(),

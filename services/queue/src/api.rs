@@ -31,8 +31,10 @@ use crate::{
     QUEUE_SERVICE, QueueDeps,
     authorize::{self, Need, QueueAccess},
     backlog::Backlogs,
+    delivery::{OwnershipPolicy, TakeOverAlways},
     error::QueueError,
     messages::MessageOperations,
+    placement::TakeOverPlaced,
     receive::Receive,
     release::ReceivedBatch,
     sweep::Sweeper,
@@ -54,8 +56,12 @@ impl QueueApi {
     /// Serves the queues in the engine.
     pub(crate) fn new(deps: QueueDeps) -> Self {
         let started_at = deps.clock.now();
-        let mut messages =
-            MessageOperations::new(Arc::clone(&deps.engine), deps.clock, deps.random);
+        let policy: Arc<dyn OwnershipPolicy> = match deps.placement {
+            Some(placement) => Arc::new(TakeOverPlaced(placement)),
+            None => Arc::new(TakeOverAlways),
+        };
+        let engine = Arc::clone(&deps.engine);
+        let mut messages = MessageOperations::new(engine, deps.clock, deps.random, policy);
         messages.queues = messages.queues.with_quotas(deps.storage);
         let sweeper = Arc::new(Sweeper::new(messages.clone()));
         Self { engine: deps.engine, messages, sweeper, started_at }
@@ -74,6 +80,11 @@ impl QueueApi {
     /// Measures what accounts store.
     pub(crate) async fn measure(&self) -> Result<(), Fault> {
         self.messages.queues.measure().await
+    }
+
+    /// See [`MessageOperations::follow_owners`].
+    pub(crate) async fn follow_owners(&self) -> Result<(), QueueError> {
+        self.messages.follow_owners().await
     }
 
     /// The background work.

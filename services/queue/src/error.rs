@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use trestle_kv::{CommitError, EngineError};
 use trestle_model::fault::{Fault, Reason, quoted};
 use trestle_model::name::QueueName;
+use trestle_rpc::not_owner::not_owner;
 
 /// When to call again after a change of the owner or of the settings.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
@@ -68,7 +69,10 @@ impl From<QueueError> for Fault {
                 let name = quoted(id).into_owned();
                 Self::about(Reason::MessageNotFound, message.clone(), "message", name)
             }
-            QueueError::NotOwner(name) | QueueError::KeepsChanging(name) => {
+            QueueError::NotOwner(name) => {
+                not_owner(message, name.as_str()).retry_after(RETRY_AFTER)
+            }
+            QueueError::KeepsChanging(name) => {
                 queue(Reason::ServerUnavailable, name).retry_after(RETRY_AFTER)
             }
             QueueError::TokensExhausted => Self::new(Reason::InternalError, message),

@@ -20,7 +20,7 @@ use trestle_model::time::{ManualClock, Ticks};
 use crate::{
     authorize::QueueAccess,
     deduplication::Sent,
-    delivery::Fence,
+    delivery::{Fence, TakeOverAlways},
     head::QueueHead,
     keys::{self, KEYSPACES, QueueId},
     messages::{Delivered, MessageOperations},
@@ -168,7 +168,8 @@ impl Fixture {
 
     fn start(engine: &Counting, clock: &Arc<ManualClock>) -> MessageOperations {
         let random = || uuid::Uuid::now_v7().as_u128();
-        MessageOperations::new(Arc::new(engine.clone()), clock.clone(), random)
+        let policy = Arc::new(TakeOverAlways);
+        MessageOperations::new(Arc::new(engine.clone()), clock.clone(), random, policy)
     }
 
     /// Another process on the same store.

@@ -2,7 +2,8 @@
 //!
 //! Three layers. `api` parses and renders protobuf and decides nothing. `queues`, `send`, `receive`, `delete`,
 //! `update`, `transfer` and `sweep` work on domain types; their decisions are pure, around one snapshot or one commit.
-//! `delivery` is the state that the owner of a queue holds in memory. `keys`, `head`, `slot`, `stored`, `record` and
+//! `delivery` is the state that the owner of a queue holds in memory, `placement` and `forwarding` where that is another
+//! process. `keys`, `head`, `slot`, `stored`, `record` and
 //! `deduplication` are the disk format.
 
 mod api;
@@ -20,6 +21,7 @@ mod expire;
 mod fixture;
 #[cfg(feature = "testing")]
 pub mod forms;
+mod forwarding;
 mod groups;
 mod head;
 mod keys;
@@ -27,7 +29,9 @@ mod message_rows;
 mod messages;
 #[cfg(test)]
 mod model;
+mod owners;
 mod peek;
+mod placement;
 mod policies;
 mod queue_ids;
 mod queues;
@@ -59,7 +63,10 @@ use trestle_rpc::{layer::middleware::MiddlewareService, quota::StorageQuotas};
 pub use crate::{
     api::{Handovers, QueueApi},
     backlog::{Backlogs, QueueBacklog},
+    forwarding::QueuesOfAll,
     keys::KEYSPACES,
+    placement::QueuePlacement,
+    sweep::SweepScope,
 };
 
 /// Full name of the service.
@@ -75,6 +82,8 @@ pub struct QueueDeps {
     pub random: fn() -> u128,
     /// The quotas of accounts on what they store.
     pub storage: StorageQuotas,
+    /// Which queues this process serves; none: all of them, since it has the engine to itself.
+    pub placement: Option<Arc<dyn QueuePlacement>>,
 }
 
 /// The gRPC service and its layers.
@@ -133,8 +142,17 @@ impl QueueRole {
     ///
     /// # Errors
     /// When the store cannot be read or written; the next call repeats the step.
-    pub async fn sweep(&self) -> Result<bool, Fault> {
-        Ok(self.api.sweeper().tick().await?)
+    pub async fn sweep(&self, scope: SweepScope) -> Result<bool, Fault> {
+        Ok(self.api.sweeper().tick(scope).await?)
+    }
+
+    /// Lets consumers go whose queue another process owns, or should own, to be called about twice a second where
+    /// several processes serve the store.
+    ///
+    /// # Errors
+    /// When the store cannot be read; the next call repeats the step.
+    pub async fn follow_owners(&self) -> Result<(), Fault> {
+        Ok(self.api.follow_owners().await?)
     }
 
     /// Removes expired messages of the queues in use, to be called a few times a second: the next messages of their

@@ -12,9 +12,7 @@ use uuid::Uuid;
 
 use crate::{
     authorize::QueueAccess,
-    delivery::{
-        AttemptError, FenceCause, Fenced, IndexEntry, OwnershipPolicy, Schedulers, TakeOverAlways,
-    },
+    delivery::{AttemptError, FenceCause, Fenced, IndexEntry, OwnershipPolicy, Schedulers},
     error::QueueError,
     head::OwnerId,
     keys::{self, QueueId},
@@ -52,17 +50,9 @@ pub(crate) struct Delivered {
 }
 
 impl MessageOperations {
-    /// Works on `engine`, which no other process uses; `clock` is for what people wrote down, `random` generates ids.
+    /// Works on `engine`, and owns the queues that `policy` allows; `clock` is for what people wrote down, `random`
+    /// generates ids.
     pub(crate) fn new(
-        engine: Arc<dyn Engine>,
-        clock: Arc<dyn Clock>,
-        random: fn() -> u128,
-    ) -> Self {
-        Self::with_policy(engine, clock, random, Arc::new(TakeOverAlways))
-    }
-
-    /// Works on `engine`, and owns the queues that `policy` allows.
-    pub(crate) fn with_policy(
         engine: Arc<dyn Engine>,
         clock: Arc<dyn Clock>,
         random: fn() -> u128,

@@ -18,6 +18,7 @@ use trestle_model::time::{ManualClock, Ticks};
 use self::plain::{DEQUEUES_MAX, Message, Plain, WINDOW};
 use crate::{
     authorize::QueueAccess,
+    delivery::TakeOverAlways,
     error::QueueError,
     keys::KEYSPACES,
     messages::MessageOperations,
@@ -26,7 +27,7 @@ use crate::{
     record::{DeadLetter, QueueSettings},
     send::NewMessage,
     stored::{Body, MessageState, Payload},
-    sweep::Sweeper,
+    sweep::{SweepScope, Sweeper},
     update::Update,
 };
 
@@ -109,7 +110,7 @@ struct Real {
 
 fn service(engine: Arc<dyn Engine>, clock: &Arc<ManualClock>) -> (MessageOperations, Sweeper) {
     let random = || uuid::Uuid::now_v7().as_u128();
-    let messages = MessageOperations::new(engine, clock.clone(), random);
+    let messages = MessageOperations::new(engine, clock.clone(), random, Arc::new(TakeOverAlways));
     let sweeper = Sweeper::new(messages.clone());
     (messages, sweeper)
 }
@@ -165,7 +166,7 @@ impl Real {
         let counts = async || [self.count(&self.work).await, self.count(&self.dead).await];
         loop {
             let before = counts().await;
-            while self.sweeper.tick().await.expect("swept") {}
+            while self.sweeper.tick(SweepScope::Store).await.expect("swept") {}
             if counts().await == before {
                 return;
             }

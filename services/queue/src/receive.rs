@@ -152,7 +152,8 @@ impl MessageOperations {
         };
         match outcome {
             ClaimOutcome::Claimed(claim) => Ok(Some(claim)),
-            ClaimOutcome::Empty => Ok(None),
+            ClaimOutcome::Empty if self.shutdown.is_cancelled() => Ok(None),
+            ClaimOutcome::Empty => self.schedulers.check_empty(&scheduler).await.map(|()| None),
             ClaimOutcome::Closed(cause) => Err(scheduler.fence(None).reject(cause).into()),
         }
     }
@@ -210,7 +211,7 @@ impl MessageOperations {
         claim: &Claim,
         (visibility_timeout, dequeue_count_max): (Duration, Option<u32>),
     ) -> Result<Vec<Found>, AttemptError> {
-        let (id, now) = (queue.record.id, self.engine.now());
+        let (id, now) = (queue.record.id, claim.scheduler().now());
         let (mut spec, head) = claim.scheduler().fence(queue.record.version).begin();
         // A state row for another one, of a few messages: none can be deleted without a receive.
         spec.gives_back_space();

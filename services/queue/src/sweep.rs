@@ -17,6 +17,15 @@ use crate::{delivery::AttemptError, error::QueueError, messages::MessageOperatio
 /// Most rows that one step removes: few compared with a commit group of foreground writes.
 const STEP: ScanLimit = ScanLimit { rows: 500, bytes: 1024 * 1024 };
 
+/// What a step of the background work covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SweepScope {
+    /// The queues of this process.
+    Own,
+    /// These, and what no process owns: the rows of deleted queues, and expired deduplication records.
+    Store,
+}
+
 /// The background work.
 pub(crate) struct Sweeper {
     messages: MessageOperations,
@@ -49,13 +58,11 @@ impl Sweeper {
     ///
     /// # Errors
     /// The first error; the other steps were executed too, and the next tick retries.
-    pub(crate) async fn tick(&self) -> Result<bool, QueueError> {
-        let steps = [
-            self.sweep_deleted().await,
-            self.sweep_expired().await,
-            self.sweep_deduplication().await,
-            self.checkpoint_all().await,
-        ];
+    pub(crate) async fn tick(&self, scope: SweepScope) -> Result<bool, QueueError> {
+        let mut steps = vec![self.sweep_expired().await, self.checkpoint_all().await];
+        if scope == SweepScope::Store {
+            steps.extend([self.sweep_deleted().await, self.sweep_deduplication().await]);
+        }
         let mut more = false;
         for step in steps {
             more |= match step {

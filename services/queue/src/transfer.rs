@@ -73,7 +73,7 @@ impl MessageOperations {
     async fn carry_out(self, transfer: MessageTransfer) -> Result<Vec<Slot>, AttemptError> {
         let MessageTransfer { from, to, slots, is_dead_letter } = transfer;
         let source = self.schedulers.open(&from).await?;
-        let target = self.schedulers.open(&to).await?;
+        let target = self.schedulers.open_target(&to).await?;
         // The next messages of their groups become visible.
         let _moving = source.begin_move(0);
         let (_writing, now, first) = target.begin_insert(slots.len())?;

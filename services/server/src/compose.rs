@@ -1,7 +1,7 @@
 //! Composes a node of settings, roles and live parts. Binds nothing and spawns nothing, so
 //! that the process and the tests build the same node.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use opentelemetry::metrics::Meter;
 use tower::Layer as _;
@@ -44,6 +44,8 @@ pub struct NodeDeps {
     pub engine: Option<Arc<dyn Engine>>,
     /// The object store; none where no role here owns blobs.
     pub objects: Option<ObjectStorage>,
+    /// Where gRPC is bound; none: as in the settings.
+    pub listen: Option<SocketAddr>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// The meter of its metrics.
@@ -103,6 +105,7 @@ impl NodeParts {
         Self {
             tasks: members.task().into_iter().collect(),
             pages: members.page().into_iter().collect(),
+            drains: members.begin_to_leave().into_iter().collect(),
             ..Self::default()
         }
     }
@@ -148,7 +151,8 @@ impl NodeParts {
     }
 }
 
-/// Composes a node of the `roles` that the settings select.
+/// Composes a node of the `roles` that the settings select. Where several processes serve its store, they know of it
+/// afterwards.
 ///
 /// # Errors
 /// Settings that do not match the parts.
@@ -165,7 +169,7 @@ pub async fn compose(
     if deps.engine.is_some() {
         storage_quota::observe(&storage, &deps.meter);
     }
-    let members = StoreMembers::new(settings, &deps, &quotas);
+    let members = StoreMembers::join(settings, &deps, &quotas).await?;
     let context = BuildContext {
         settings,
         deps: &deps,
@@ -192,7 +196,8 @@ pub async fn compose(
     if let Some(engine) = &deps.engine {
         let owners = owners(settings, roles);
         // A short disk is reported before the first call, not only at the first tick.
-        let stores = Stores { engine: Arc::clone(engine), objects: objects_owner(&deps) };
+        let (engine, objects) = (Arc::clone(engine), objects_owner(&deps));
+        let stores = Stores { engine, objects, members: members.clone() };
         report_storage(&stores, &health, &owners).await;
         parts.tasks.extend(stores.objects.clone().map(watch_objects));
         parts.tasks.push(watch_storage(stores, &health, owners));
@@ -236,16 +241,18 @@ struct Stores {
     engine: Arc<dyn Engine>,
     /// The owner of the objects, where they are at a URL.
     objects: Option<StoreOwner>,
+    /// The processes that serve them.
+    members: StoreMembers,
 }
 
 impl Stores {
-    /// Why they accept no writes until a restart, if so.
+    /// Why they accept no writes, until a restart or until a database is reached again, if so.
     fn stopped(&self) -> Option<String> {
         let stopped = self.engine.status().stopped;
         let stopped =
             stopped.map(|reason| format!("storage stopped: {reason}; restart the process"));
         let lost = || self.objects.as_ref().and_then(StoreOwner::lost).map(str::to_owned);
-        stopped.or_else(lost)
+        stopped.or_else(lost).or_else(|| self.members.problem())
     }
 }
 

@@ -11,34 +11,25 @@ use trestle_kv_postgres::{
 use crate::{
     members,
     process_error::ProcessError,
-    roles::{ROLES, RoleSpec},
     settings::{Settings, StorageSettings},
     storage,
 };
 
-/// Opens the database of these settings, if they have one. With a role that one process serves at a time it waits as
-/// long as another process has the store; no signal is handled meanwhile.
+/// Opens the database of these settings, if they have one.
 ///
 /// # Errors
 /// [`ProcessError::Database`].
 pub(crate) async fn open(settings: &Settings) -> Result<Option<Arc<dyn Engine>>, ProcessError> {
     let Some(address) = address(&settings.storage)? else { return Ok(None) };
     info!(engine = address.shown(), "opening the store");
-    // Queues are in the memory of the process that serves them.
-    let is_alone = served(settings).any(|role| !role.is_shared);
     let mut keyspaces = storage::keyspaces();
     keyspaces.push(members::KEYSPACE);
-    let options = PostgresOptions { is_alone, ..PostgresOptions::new(address, keyspaces) };
+    let options = PostgresOptions::new(address, keyspaces);
     let engine = Box::pin(PostgresEngine::open(options)).await?;
     if let Some(risk) = risk(engine.server()) {
         warn!("{risk}");
     }
     Ok(Some(Arc::new(engine)))
-}
-
-/// The roles of this process.
-fn served(settings: &Settings) -> impl Iterator<Item = &'static RoleSpec> {
-    ROLES.iter().filter(|role| settings.server.roles.has(role.name))
 }
 
 /// The address with its password.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tower::ServiceBuilder;
 use trestle_gateway::{CallLimits, CallTelemetry, GrpcOnly, Routes};
 use trestle_identity::peer_authentication::{self, PeerTrust};
+use trestle_identity::store_peers::StorePeers;
 use trestle_rpc::access::AccessLog;
 use trestle_rpc::layer::CallService;
 use trestle_rpc::layer::admission::AdmissionLayer;
@@ -55,11 +56,32 @@ pub(crate) fn direct(
     context: &BuildContext<'_>,
     roles: &[UpstreamRole],
 ) -> Result<Ingress, ProcessError> {
-    let (limits, observe) = (limits(&context.settings.limits), observe(context));
-    let (methods, server) = (observe.methods.clone(), &context.settings.server);
+    let server = &context.settings.server;
     let invalid = |problem| ConfigError::Invalid { problems: vec![problem] };
     let secret = gateway_secret::read(server).map_err(invalid)?;
     let trust = PeerTrust { secret, without_certificate: server.trust_callers };
+    let calls = beside_peers(context, roles, trusted(context, roles, trust));
+    let calls = beside_health(context, roles, calls)?;
+    // A page must not call: there is no cross-origin rule here, and no caller is authenticated.
+    let calls = CallService::new(GrpcOnly::new(calls));
+    Ok(Ingress { calls, azure: Vec::new(), watches: Vec::new() })
+}
+
+/// The calls of the other processes of the store, which have authenticated the caller, beside the `calls` of all others.
+pub(crate) fn beside_peers(
+    context: &BuildContext<'_>,
+    roles: &[UpstreamRole],
+    calls: CallService,
+) -> CallService {
+    let Some(secret) = context.members.secret() else { return calls };
+    let trust = PeerTrust { secret: Some(secret.clone()), without_certificate: true };
+    CallService::new(StorePeers::new(secret, trusted(context, roles, trust), calls))
+}
+
+/// The layers before `roles` for calls whose caller a trusted peer authenticated.
+fn trusted(context: &BuildContext<'_>, roles: &[UpstreamRole], trust: PeerTrust) -> CallService {
+    let (limits, observe) = (limits(&context.settings.limits), observe(context));
+    let methods = observe.methods.clone();
     let stack = ServiceBuilder::new()
         // First, so that it sees every call; it continues the trace of the gateway.
         .layer(TraceLayer::new(CallTelemetry { access: AccessLog::off(), ..observe }))
@@ -76,10 +98,7 @@ pub(crate) fn direct(
         // Last, before the routes: the caller is authenticated behind it.
         .layer(peer_authentication::layer(trust))
         .service(routes(roles));
-    let calls = beside_health(context, roles, CallService::new(stack))?;
-    // A page must not call: there is no cross-origin rule here, and no caller is authenticated.
-    let calls = CallService::new(GrpcOnly::new(calls));
-    Ok(Ingress { calls, azure: Vec::new(), watches: Vec::new() })
+    CallService::new(stack)
 }
 
 /// Every service of these roles.

@@ -1,41 +1,57 @@
 //! The processes that serve one store together. Each renews a row of its own, by the time of the store.
 //!
-//! The rates of accounts are divided among those that serve tables, and each job in the background is done by one of
-//! them. Nothing is correct because of that: what a change depends on is in the change, and a job that two
-//! processes do at a time, while one of them is not known to the other yet, does no harm.
+//! The rates of accounts are divided among those that serve tables, each queue is served by one of those that serve
+//! queues, and each job in the background is done by one of them. Nothing is correct because of that: what a change
+//! depends on is in the change, and what two processes do at a time, while one of them is not known to the other yet,
+//! does no harm.
+
+mod address;
+mod peers;
+mod placement;
+mod secret;
 
 use std::{
-    hash::{DefaultHasher, Hash as _, Hasher as _},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
     time::Duration,
 };
 
 use opentelemetry::metrics::Meter;
 use serde_json::json;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tracing::{debug, info};
+use trestle_identity::gateway_secret::GatewaySecret;
 use trestle_kv::{
-    ChangeSpec, CommitError, Domain, DomainRef, Engine, EngineError, Entry, Keyspace, Reads,
-    ScanLimit, Span, Version, Writes, transact,
+    ChangeSpec, CommitError, Domain, DomainRef, Engine, EngineError, Entry, Keyspace, ReadId,
+    Reads, ScanLimit, Span, Version, Writes, transact,
 };
 use trestle_model::time::Ticks;
 use trestle_rpc::{instance::instance_id, quota::LiveQuotas, semconv};
 use trestle_runtime::{admin::AdminPage, task::Task};
 
+use self::{peers::PeerLinks, secret::SECRET};
 use crate::{
     compose::NodeDeps,
-    roles::{ROLES, TABLE},
+    process_error::ProcessError,
+    roles::{DrainAction, ROLES, TABLE},
     settings::Settings,
+    upstreams,
 };
 
 /// The first byte of the keys of members; the id of the process follows.
 const MEMBER: u8 = 0x08;
 /// Where members are stored, in a store that several processes can serve.
 pub(crate) const KEYSPACE: Keyspace =
-    Keyspace { name: "members", kinds: MEMBER..=MEMBER, domain: domain_of };
+    Keyspace { name: "members", kinds: MEMBER..=SECRET, domain: domain_of };
 /// The format of a row.
 const FORMAT: u8 = 1;
 
+/// How often a process looks at the others.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How soon a look at the demand of a call is another one.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// How often a process renews its row.
 const EVERY: Duration = Duration::from_secs(2);
 /// How long a process counts after that.
@@ -47,9 +63,13 @@ const LEFT_WITHIN: Duration = Duration::from_secs(1);
 /// Most processes that are read.
 const ROWS: ScanLimit = ScanLimit { rows: 1000, bytes: 1024 * 1024 };
 
-/// All members are one domain: they are few, and change seldom.
+/// All of it is one domain: members are few, and change seldom.
 fn domain_of(_: &[u8]) -> DomainRef<'_> {
     DomainRef { group: MEMBER, part: &[] }
+}
+
+fn domain() -> Domain {
+    Domain::new(MEMBER, Vec::new())
 }
 
 /// A process.
@@ -61,7 +81,7 @@ struct StoreMember {
     until: Ticks,
     /// The roles that it serves, in the order of [`ROLES`].
     roles: String,
-    /// The address of its listener for gRPC.
+    /// Where the others reach its listener for gRPC.
     address: String,
 }
 
@@ -90,9 +110,8 @@ impl StoreMember {
         })
     }
 
-    /// Whether it is one of those that do the same at a time.
-    fn has_tables(&self) -> bool {
-        self.roles.split(',').any(|role| role == TABLE.name)
+    fn has(&self, role: &str) -> bool {
+        self.roles.split(',').any(|served| served == role)
     }
 
     fn id(&self) -> &[u8] {
@@ -108,50 +127,86 @@ struct SharedStore {
     engine: Arc<dyn Engine>,
     own: StoreMember,
     quotas: LiveQuotas,
+    links: PeerLinks,
+    /// Those that counted at the last look, this one included once it has a row.
     known: Mutex<Vec<StoreMember>>,
+    /// When the row was renewed last.
+    renewed: Mutex<Option<Instant>>,
+    /// When it was looked last. One look at a time.
+    looked: tokio::sync::Mutex<Option<Instant>>,
+    /// The process ends, and takes nothing more.
+    is_leaving: AtomicBool,
 }
 
 impl StoreMembers {
-    /// Those of the store of these settings; this process alone where no other one can have it.
-    pub(crate) fn new(settings: &Settings, deps: &NodeDeps, quotas: &LiveQuotas) -> Self {
+    /// Those of the store of these settings; this process alone where no other one can have it. The others know this
+    /// process afterwards, which they reach where it listens, and it knows them.
+    ///
+    /// # Errors
+    /// An address that cannot be told to the others, or a store that cannot be read or written.
+    pub(crate) async fn join(
+        settings: &Settings,
+        deps: &NodeDeps,
+        quotas: &LiveQuotas,
+    ) -> Result<Self, ProcessError> {
         let engine = deps.engine.as_ref().filter(|_| settings.storage.engine.is_some());
-        let Some(engine) = engine.cloned() else { return Self(None) };
-        let roles = ROLES.iter().map(|role| role.name);
-        let roles: Vec<_> = roles.filter(|role| settings.server.roles.has(role)).collect();
-        let address = settings.server.listen.to_string();
-        let own = StoreMember::new(instance_id(), roles.join(","), address);
-        let store = Arc::new(SharedStore::new(engine, own, quotas.clone()));
+        let Some(engine) = engine.cloned() else { return Ok(Self(None)) };
+        let address = address::own(settings, deps.listen.unwrap_or(settings.server.listen))?;
+        let secret = secret::of_store(&*engine, deps.random).await?;
+        // Certificates that this process cannot use for its own address are of no use for the others.
+        upstreams::peer(settings, &address, &secret)?;
+        let own = StoreMember::new(instance_id(), served(settings).join(","), address);
+        let links = PeerLinks::new(settings, secret);
+        let store = Arc::new(SharedStore::new(engine, own, (quotas.clone(), links)));
         store.observe(&deps.meter);
-        Self(Some(store))
+        let failed = |reason: String| ProcessError::Members { reason };
+        store.renew().await.map_err(|error| failed(error.to_string()))?;
+        store.look().await.map_err(|error| failed(error.to_string()))?;
+        Ok(Self(Some(store)))
     }
 
-    /// Whether this process does a job, among those that serve tables: the others agree once they know the same
-    /// processes.
-    pub(crate) fn is_ours(&self, job: &str) -> bool {
-        let Some(store) = &self.0 else { return true };
-        let known = store.known();
-        let now = store.engine.now();
-        let placed = known.iter().filter(|member| store.counts(member, now));
-        let placed = placed.max_by_key(|member| (weight(job, member.id()), &member.key));
-        placed.is_none_or(|member| member.key == store.own.key)
+    /// The proof that a call is from another process of the store.
+    pub(crate) fn secret(&self) -> Option<GatewaySecret> {
+        self.0.as_ref().map(|store| store.links.secret().clone())
     }
 
     /// Renews the row of this process, and looks at the others.
     pub(crate) fn task(&self) -> Option<Task> {
         let store = Arc::clone(self.0.as_ref()?);
-        Some(Task::new("members", EVERY, move || {
+        Some(Task::new("members", LOOK_EVERY, move || {
             let store = Arc::clone(&store);
             async move {
-                store.renew().await?;
+                if store.is_renewal_due() {
+                    store.renew().await?;
+                }
                 store.look().await?;
                 Ok(false)
             }
         }))
     }
 
-    /// Tells the others that this process ends, once its tasks have ended. Takes a second at most.
+    /// Why this process is not what the others take it for: its row was not renewed as long as it counts.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let store = self.0.as_ref()?;
+        let since = store.renewed().filter(|renewed| renewed.elapsed() >= LIFE)?.elapsed();
+        Some(format!("the database was not reached for {} s", since.as_secs()))
+    }
+
+    /// Has the others take over what this process serves, before its calls have ended.
+    pub(crate) fn begin_to_leave(&self) -> Option<DrainAction> {
+        let members = self.clone();
+        let store = Arc::clone(self.0.as_ref()?);
+        Some(Box::new(move || {
+            store.is_leaving.store(true, SeqCst);
+            store.links.begin_shutdown();
+            tokio::spawn(async move { members.leave().await });
+        }))
+    }
+
+    /// Tells the others that this process ends. Takes a second at most.
     pub(crate) async fn leave(&self) {
         let Some(store) = &self.0 else { return };
+        store.is_leaving.store(true, SeqCst);
         if !matches!(timeout(LEFT_WITHIN, store.remove_own()).await, Ok(Ok(()))) {
             debug!("the other processes are not told that this one ends");
         }
@@ -166,8 +221,14 @@ impl StoreMembers {
 }
 
 impl SharedStore {
-    fn new(engine: Arc<dyn Engine>, own: StoreMember, quotas: LiveQuotas) -> Self {
-        Self { engine, own, quotas, known: Mutex::default() }
+    fn new(
+        engine: Arc<dyn Engine>,
+        own: StoreMember,
+        (quotas, links): (LiveQuotas, PeerLinks),
+    ) -> Self {
+        let (known, renewed, looked) = Default::default();
+        let is_leaving = AtomicBool::new(false);
+        Self { engine, own, quotas, links, known, renewed, looked, is_leaving }
     }
 
     /// Reports how many processes are known. Holds the store weakly, so that metrics keep none open.
@@ -176,7 +237,7 @@ impl SharedStore {
         let gauge = meter.u64_observable_gauge(metric.name).with_unit(metric.unit);
         let gauge = gauge.with_description(metric.help).with_callback(move |observer| {
             if let Some(store) = store.upgrade() {
-                observer.observe(store.count(&store.known(), store.engine.now()) as u64, &[]);
+                observer.observe(store.sharing(&store.known()) as u64, &[]);
             }
         });
         let _ = gauge.build();
@@ -186,79 +247,113 @@ impl SharedStore {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a process has a share of what this one does.
-    fn counts(&self, member: &StoreMember, now: Ticks) -> bool {
-        member.until > now && member.has_tables() && self.own.has_tables()
+    fn renewed(&self) -> Option<Instant> {
+        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many processes have a share: at least this one.
-    fn count(&self, members: &[StoreMember], now: Ticks) -> usize {
-        members.iter().filter(|member| self.counts(member, now)).count().max(1)
+    fn is_renewal_due(&self) -> bool {
+        let is_over = |renewed: Instant| renewed.elapsed() >= EVERY;
+        self.renewed().is_none_or(is_over) && !self.is_leaving.load(SeqCst)
+    }
+
+    /// How many processes share the rates of this one: at least itself.
+    fn sharing(&self, members: &[StoreMember]) -> usize {
+        let shares = |member: &&StoreMember| member.has(TABLE.name) && self.own.has(TABLE.name);
+        members.iter().filter(shares).count().max(1)
     }
 
     async fn renew(&self) -> Result<(), CommitError> {
         let own = self.own.clone();
         // By the time of the commit: the row must not count longer because the commit waited.
-        let renew = move |_: &Reads<'_>, version: Version| {
-            let mut writes = Writes::new();
-            writes.put(own.key.clone(), own.row(version.ticks()));
-            Ok::<_, CommitError>((writes, ()))
-        };
-        transact(&*self.engine, ChangeSpec::new(domain()), renew).await?
+        self.change_row(&self.own.key, move |_, now, writes| {
+            writes.put(own.key.clone(), own.row(now));
+        })
+        .await?;
+        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        Ok(())
     }
 
     /// Reads the others, and removes the rows of those that are gone for long.
     async fn look(&self) -> Result<(), EngineError> {
+        let mut looked = self.looked.lock().await;
+        self.look_once().await?;
+        *looked = Some(Instant::now());
+        Ok(())
+    }
+
+    /// The same, unless that was done just now.
+    async fn look_again(&self) -> Result<(), EngineError> {
+        let mut looked = self.looked.lock().await;
+        if looked.is_none_or(|looked| looked.elapsed() >= LOOK_AGAIN) {
+            self.look_once().await?;
+            *looked = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    async fn look_once(&self) -> Result<(), EngineError> {
         let scanned = self.engine.scan(&Span::prefix(&[MEMBER]), ROWS).await?;
         let now = self.engine.now();
-        let members: Vec<_> = scanned.entries.iter().filter_map(StoreMember::decode).collect();
+        let mut members: Vec<_> = scanned.entries.iter().filter_map(StoreMember::decode).collect();
         let is_gone = |member: &&StoreMember| member.until.after(KEPT) < now;
         for gone in members.iter().filter(is_gone) {
             if let Err(error) = self.remove_gone(gone.clone()).await {
                 debug!(%error, "the row of a process that is gone remains");
             }
         }
-        let count = self.count(&members, now);
+        members.retain(|member| member.until > now);
+        let count = self.sharing(&members);
         let before = self.quotas.share(count);
         if before != count {
             info!(processes = count, before, "the processes that serve the store changed");
         }
+        self.links.retain(&members);
         *self.known() = members;
         Ok(())
     }
 
     async fn remove_own(&self) -> Result<(), CommitError> {
         let key = self.own.key.clone();
-        let remove = move |_: &Reads<'_>, _: Version| {
-            let mut writes = Writes::new();
+        self.change_row(&self.own.key, move |_, _, writes| {
             writes.delete(key.clone());
-            Ok::<_, CommitError>((writes, ()))
-        };
-        transact(&*self.engine, ChangeSpec::new(domain()), remove).await?
+        })
+        .await
     }
 
     /// Removes a row unless its process renewed it meanwhile.
     async fn remove_gone(&self, gone: StoreMember) -> Result<(), CommitError> {
-        let mut spec = ChangeSpec::new(domain());
-        let row = spec.read(gone.key.clone());
-        let remove = move |reads: &Reads<'_>, _: Version| {
-            let mut writes = Writes::new();
-            let value = reads.get(row).cloned();
-            let entry = value.map(|value| Entry { key: gone.key.clone().into(), value });
-            if entry.and_then(|entry| StoreMember::decode(&entry)).as_ref() == Some(&gone) {
+        let key = gone.key.clone();
+        self.change_row(&key, move |stored, _, writes| {
+            if stored.and_then(|entry| StoreMember::decode(&entry)).as_ref() == Some(&gone) {
                 writes.delete(gone.key.clone());
             }
+        })
+        .await
+    }
+
+    /// Changes the row of a process, by what is stored and the time of the commit.
+    async fn change_row(
+        &self,
+        key: &[u8],
+        decide: impl Fn(Option<Entry>, Ticks, &mut Writes) + Send + Sync + 'static,
+    ) -> Result<(), CommitError> {
+        let mut spec = ChangeSpec::new(domain());
+        let row: ReadId = spec.read(key.to_vec());
+        let key = key.to_vec();
+        let change = move |reads: &Reads<'_>, version: Version| {
+            let mut writes = Writes::new();
+            let value = reads.get(row).cloned();
+            let stored = value.map(|value| Entry { key: key.clone().into(), value });
+            decide(stored, version.ticks(), &mut writes);
             Ok::<_, CommitError>((writes, ()))
         };
-        transact(&*self.engine, spec, remove).await?
+        transact(&*self.engine, spec, change).await?
     }
 
     fn json(&self) -> String {
-        let now = self.engine.now();
         let rows: Vec<_> = self
             .known()
             .iter()
-            .filter(|member| member.until > now)
             .map(|member| {
                 json!({
                     "instance_id": String::from_utf8_lossy(member.id()),
@@ -272,16 +367,10 @@ impl SharedStore {
     }
 }
 
-fn domain() -> Domain {
-    Domain::new(MEMBER, Vec::new())
-}
-
-/// How much a job is drawn to a process: the greatest has it, so that a process that comes or goes moves only its own
-/// jobs.
-fn weight(job: &str, id: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (job, id).hash(&mut hasher);
-    hasher.finish()
+/// The names of the roles of a process, in the order of [`ROLES`].
+fn served(settings: &Settings) -> Vec<&'static str> {
+    let names = ROLES.iter().map(|role| role.name);
+    names.filter(|role| settings.server.roles.has(role)).collect()
 }
 
 #[cfg(test)]

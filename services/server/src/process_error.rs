@@ -33,6 +33,12 @@ pub enum ProcessError {
     /// The database of the store cannot be opened.
     #[error(transparent)]
     Database(#[from] trestle_kv_postgres::PostgresError),
+    /// The processes that serve the store cannot be joined.
+    #[error("the processes that serve the store cannot be joined: {reason}")]
+    Members {
+        /// Why.
+        reason: String,
+    },
     /// The data directory is not whole.
     #[error(
         "a restore into the data directory did not finish: found=`{}`; run it again to its end, or delete the \
@@ -122,7 +128,11 @@ impl ProcessError {
         ExitCode::from(match self {
             Self::Config(_) | Self::Check { .. } | Self::Tls(_) => 2,
             Self::Storage(OpenError::Locked { .. }) => 3,
-            Self::Storage(_) | Self::Database(_) | Self::Restoring { .. } | Self::Objects(_) => 4,
+            Self::Storage(_)
+            | Self::Database(_)
+            | Self::Members { .. }
+            | Self::Restoring { .. }
+            | Self::Objects(_) => 4,
             Self::Mount(error) => return error.exit_code(),
             Self::Listen { .. } => 5,
             Self::Cut { .. } | Self::Hung => 6,

@@ -46,8 +46,6 @@ pub struct RoleSpec {
     pub build: Build,
     /// Whether a gateway cannot start without it, in process or at an endpoint.
     pub is_required: bool,
-    /// Whether several processes may serve it from one store at a time.
-    pub is_shared: bool,
     /// Its protocol of Azure Storage, behind a listener of its own in the gateway.
     pub azure: Option<AzureEdge>,
 }

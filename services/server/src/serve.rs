@@ -115,6 +115,7 @@ impl Server {
         let deps = NodeDeps {
             engine: data.engine,
             objects: data.objects,
+            listen: Some(listeners.grpc()?),
             clock: Arc::new(SystemClock),
             meter: meter.clone(),
             traces: telemetry.traces(),

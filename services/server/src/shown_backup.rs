@@ -51,6 +51,7 @@ impl ShownBackup {
         let deps = NodeDeps {
             engine: Some(Arc::new(mounted.engine)),
             objects: Some(mounted.objects),
+            listen: None,
             clock: Arc::new(SystemClock),
             meter: NoopMeterProvider::new().meter("backup"),
             traces: Traces::default(),

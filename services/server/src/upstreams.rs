@@ -4,6 +4,8 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use opentelemetry::metrics::Meter;
 use tracing::error;
+use trestle_identity::gateway_secret::GatewaySecret;
+use trestle_queue::QUEUE_SERVICE;
 use trestle_rpc::small_file;
 use trestle_rpc::upstream::{ClientPem, ClientTls, Endpoint, Remote, RemoteOptions};
 use trestle_runtime::{config::ConfigError, task::Task};
@@ -16,6 +18,9 @@ use crate::{
         EndpointText, GatewaySettings, RoleKey as _, RoleTlsSettings, ServerName, Settings,
     },
 };
+
+/// The name of no role: certificates of processes of a store have the host in their address.
+const PEER: &str = "";
 
 /// A role in another process.
 pub(crate) struct RemoteRole {
@@ -64,6 +69,38 @@ fn connect(settings: &Settings, role: &RoleSpec, meter: &Meter) -> Result<Remote
         meter: Some(meter.clone()),
     };
     Ok(RemoteRole { remote: Remote::new(endpoint, options), task })
+}
+
+/// Another process of the store, at the address that it told.
+///
+/// # Errors
+/// The problem of its address, or of a setting, with its key.
+pub(crate) fn peer(
+    settings: &Settings,
+    address: &str,
+    secret: &GatewaySecret,
+) -> Result<Remote, ConfigError> {
+    let connect = || {
+        let endpoint = Endpoint::parse(address).map_err(|error| error.to_string())?;
+        let tls = match endpoint.is_encrypted() {
+            // Read anew for each process: it is connected to for a rolling update at the latest.
+            true => {
+                let files = &settings.gateway.tls;
+                Some(Arc::new(with_name(files, &read(files)?, PEER, &endpoint)?))
+            }
+            false => None,
+        };
+        let options = RemoteOptions {
+            service: Some(QUEUE_SERVICE),
+            connections: settings.gateway.connections,
+            answer_within: Duration::from_secs(settings.limits.answer_within_seconds),
+            tls,
+            proof: Some(secret.header()),
+            ..RemoteOptions::default()
+        };
+        Ok(Remote::new(endpoint, options))
+    };
+    connect().map_err(|problem: String| ConfigError::Invalid { problems: vec![problem] })
 }
 
 fn client_tls(

@@ -1,4 +1,5 @@
-//! The secret by which a role in another process recognises a gateway. A gateway sends it with every call.
+//! The secret by which a role in another process recognises a gateway, and a process another one of its store. It is
+//! sent with every call.
 
 use std::{fmt, sync::LazyLock};
 
@@ -10,12 +11,16 @@ pub const SECRET_BYTES_MIN: usize = 32;
 /// Longest secret, in bytes.
 pub const SECRET_BYTES_MAX: usize = 512;
 
-/// The header of a call with the secret.
+/// The header of a call with the secret of gateways.
 const HEADER: HeaderName = HeaderName::from_static("trestle-gateway-secret");
+/// The header of a call with the secret of the processes of a store.
+const STORE_HEADER: HeaderName = HeaderName::from_static("trestle-store-secret");
 
-/// A secret of gateways. Never printed.
+/// A secret of gateways, or of the processes of a store. Never printed.
 #[derive(Clone)]
 pub struct GatewaySecret {
+    /// The header that has it.
+    name: HeaderName,
     /// Marked as sensitive, so that no layer prints it and HTTP/2 does not index it.
     value: HeaderValue,
     /// The digest for comparisons, of one length for all secrets.
@@ -31,11 +36,23 @@ pub struct GatewaySecret {
 pub struct GatewaySecretError;
 
 impl GatewaySecret {
-    /// Reads a secret, without the space around it.
+    /// Reads a secret of gateways, without the space around it.
     ///
     /// # Errors
     /// Too few or too many characters, or others than visible ASCII.
     pub fn parse(text: &str) -> Result<Self, GatewaySecretError> {
+        Self::with_header(text, HEADER)
+    }
+
+    /// Reads a secret of the processes of a store, as [`GatewaySecret::parse`] does.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn of_store(text: &str) -> Result<Self, GatewaySecretError> {
+        Self::with_header(text, STORE_HEADER)
+    }
+
+    fn with_header(text: &str, name: HeaderName) -> Result<Self, GatewaySecretError> {
         let text = text.trim();
         let fits = (SECRET_BYTES_MIN..=SECRET_BYTES_MAX).contains(&text.len());
         if !fits || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -43,18 +60,19 @@ impl GatewaySecret {
         }
         let mut value = HeaderValue::from_str(text).map_err(|_| GatewaySecretError)?;
         value.set_sensitive(true);
-        Ok(Self { value, digest: hmac::sign(comparer(), text.as_bytes()) })
+        Ok(Self { name, value, digest: hmac::sign(comparer(), text.as_bytes()) })
     }
 
-    /// The header that a gateway adds to its calls.
+    /// The header that a gateway, or a process, adds to its calls.
     #[must_use]
     pub fn header(&self) -> (HeaderName, HeaderValue) {
-        (HEADER, self.value.clone())
+        (self.name.clone(), self.value.clone())
     }
 
     /// Whether a call has this secret, once. The comparison takes constant time.
-    pub(crate) fn is_in(&self, headers: &HeaderMap) -> bool {
-        let mut values = headers.get_all(HEADER).iter();
+    #[must_use]
+    pub fn is_in(&self, headers: &HeaderMap) -> bool {
+        let mut values = headers.get_all(&self.name).iter();
         match (values.next(), values.next()) {
             (Some(value), None) => {
                 hmac::verify(comparer(), value.as_bytes(), self.digest.as_ref()).is_ok()
@@ -62,11 +80,11 @@ impl GatewaySecret {
             (None, _) | (_, Some(_)) => false,
         }
     }
-}
 
-/// Removes the secret of a call.
-pub(crate) fn remove(headers: &mut HeaderMap) {
-    headers.remove(HEADER);
+    /// Removes the secret of a call.
+    pub(crate) fn remove_from(&self, headers: &mut HeaderMap) {
+        headers.remove(&self.name);
+    }
 }
 
 /// Computes digests to compare secrets by; no secret itself.
@@ -116,6 +134,9 @@ mod tests {
         }
         let (name, value) = secret.header();
         assert!(secret.is_in(&[(name, value)].into_iter().collect()));
+        let of_store = GatewaySecret::of_store(SECRET).expect("a secret");
+        assert!(!of_store.is_in(&with(&[SECRET])), "it is in a header of its own");
+        assert!(of_store.is_in(&[of_store.header()].into_iter().collect()));
     }
 
     #[test]

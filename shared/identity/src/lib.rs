@@ -19,3 +19,4 @@ pub mod public_key;
 pub mod sas;
 pub mod shared_key;
 pub mod spec;
+pub mod store_peers;

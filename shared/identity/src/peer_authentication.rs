@@ -9,7 +9,7 @@ use std::{convert::Infallible, sync::Arc};
 use http::{HeaderMap, HeaderValue};
 use tower::Service;
 
-use crate::gateway_secret::{self, GatewaySecret};
+use crate::gateway_secret::GatewaySecret;
 use trestle_model::fault::{Fault, Reason};
 use trestle_model::name::{ACCOUNT_HEADER, AccountName};
 use trestle_rpc::layer::middleware::{Middleware, MiddlewareLayer};
@@ -65,8 +65,8 @@ impl Middleware for PeerAuthentication {
             true => take_share(&mut request),
             false => Err(unauthenticated_peer()),
         };
-        if self.trust.secret.is_some() {
-            gateway_secret::remove(request.headers_mut());
+        if let Some(secret) = &self.trust.secret {
+            secret.remove_from(request.headers_mut());
         }
         match admitted {
             Ok(()) => inner.call(request),

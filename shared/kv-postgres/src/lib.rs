@@ -17,7 +17,6 @@ mod clock;
 mod domain_queues;
 mod failure;
 mod group;
-mod ownership;
 mod pipeline;
 mod place;
 mod readers;
@@ -48,7 +47,6 @@ pub use crate::{address::PostgresAddress, schema::ServerStatus};
 use crate::{
     clock::EngineClock,
     failure::Failure,
-    ownership::Ownership,
     readers::Readers,
     scheduler::{ChangeScheduler, WaitingChange},
     session::{DatabaseConnection, WriteSession},
@@ -69,9 +67,6 @@ pub struct PostgresOptions {
     pub keyspaces: Vec<Keyspace>,
     /// Where versions and time come from, for tests. Default: the clock of the server.
     pub clock: Option<Arc<dyn Clock>>,
-    /// Whether this process works on the store alone: it waits until no other one does, and stops when another one has
-    /// taken over. Default: no.
-    pub is_alone: bool,
     /// Steps in at points of a commit, for tests. Default: none.
     pub on_point: Option<PointHook>,
 }
@@ -80,7 +75,7 @@ impl PostgresOptions {
     /// The defaults for an address.
     #[must_use]
     pub fn new(address: PostgresAddress, keyspaces: impl Into<Vec<Keyspace>>) -> Self {
-        Self { address, keyspaces: keyspaces.into(), clock: None, is_alone: false, on_point: None }
+        Self { address, keyspaces: keyspaces.into(), clock: None, on_point: None }
     }
 }
 
@@ -151,26 +146,18 @@ impl PostgresEngine {
     /// # Errors
     /// Every kind of [`PostgresError`].
     pub async fn open(options: PostgresOptions) -> Result<Self, PostgresError> {
-        let PostgresOptions { address, keyspaces, clock, is_alone, on_point } = options;
+        let PostgresOptions { address, keyspaces, clock, on_point } = options;
         let keyspaces =
             Keyspaces::new(keyspaces).map_err(|reason| PostgresError::Keyspaces { reason })?;
         let statements: Vec<Sql> = keyspaces.list().iter().map(Sql::of).collect();
-        let mut connection = DatabaseConnection::open(&address).await?;
+        let connection = DatabaseConnection::open(&address).await?;
         let server = schema::prepare(&connection, &statements).await?;
-        let mut ownership = None;
-        if is_alone {
-            // It may wait for long, and needs one other connection for that.
-            drop(connection);
-            ownership = Some(own(&address).await?);
-            connection = DatabaseConnection::open(&address).await?;
-        }
-        // Once nobody else changes it.
         let store = schema::read(&connection).await?;
         let session = WriteSession::prepare(connection, &statements).await?;
-        let mut now = transaction::instant(&session).await?.now;
+        let mut now = transaction::instant(&session).await?;
         if let Some(wait) = clock::wait_for_floor(&store, now).filter(|_| clock.is_none()) {
             tokio::time::sleep(wait).await;
-            now = transaction::instant(&session).await?.now;
+            now = transaction::instant(&session).await?;
         }
         let shared = Arc::new(Shared {
             address,
@@ -181,7 +168,6 @@ impl PostgresEngine {
             scheduler: ChangeScheduler::default(),
             on_point,
             down: shared::DownSince::default(),
-            ownership,
         });
         let sessions = std::iter::once(session).map(Some).chain(std::iter::repeat_with(|| None));
         for session in sessions.take(WORKERS) {
@@ -206,19 +192,8 @@ impl PostgresEngine {
     }
 }
 
-/// Takes the store over, and keeps it.
-async fn own(address: &PostgresAddress) -> Result<Arc<Ownership>, Failure> {
-    let waiting = || tracing::info!("another process has the store; waiting until it is gone");
-    let (ownership, connection) = Ownership::take(address, waiting).await?;
-    tokio::spawn(Arc::clone(&ownership).keep(address.clone(), connection));
-    Ok(ownership)
-}
-
 impl Drop for PostgresEngine {
     fn drop(&mut self) {
-        if let Some(ownership) = &self.shared.ownership {
-            ownership.close();
-        }
         self.shared.scheduler.close();
     }
 }
@@ -238,9 +213,6 @@ impl Engine for PostgresEngine {
     }
 
     async fn commit(&self, mut change: Change) -> Result<Version, CommitError> {
-        if let Some(reason) = self.shared.stopped() {
-            return Err(CommitError::Stopped { reason });
-        }
         change.spec.check(&self.shared.keyspaces, &self.shared.limits)?;
         let (pending, answered) = WaitingChange::new(change);
         self.shared.scheduler.push(pending)?;
@@ -260,7 +232,7 @@ impl Engine for PostgresEngine {
         EngineStatus {
             name: "postgres",
             durability: if self.server.is_durable() { Durability::Always } else { Durability::Os },
-            stopped: self.shared.stopped(),
+            stopped: None,
             disk: None,
             is_read_only: false,
             clock_offset_ms: self.shared.clock.offset_ms(),

@@ -119,7 +119,7 @@ pub(crate) fn domains_of(changes: &[WaitingChange]) -> Vec<(i64, Lock)> {
 }
 
 /// Sorts domains and keeps each once, with the stronger lock.
-pub(crate) fn strongest(domains: &mut Vec<(i64, Lock)>) {
+fn strongest(domains: &mut Vec<(i64, Lock)>) {
     domains.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
     domains.dedup_by(|later, kept| later.0 == kept.0);
 }

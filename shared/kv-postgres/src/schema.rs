@@ -16,7 +16,7 @@ const LOCK_SCHEMA: &str = "SELECT pg_advisory_xact_lock(hashtextextended('trestl
 const CREATE: &str = "\
 CREATE TABLE trestle_store (\
 one boolean PRIMARY KEY DEFAULT true CHECK (one), \
-format integer NOT NULL, floor bigint NOT NULL, owner bigint, \
+format integer NOT NULL, floor bigint NOT NULL, \
 clock_time bigint, clock_elapsed bigint, clock_boot uuid)";
 
 /// Raises the floor of versions, and stores service time with it.

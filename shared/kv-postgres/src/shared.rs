@@ -12,7 +12,6 @@ use crate::{
     address::PostgresAddress,
     clock::EngineClock,
     failure::Failure,
-    ownership::Ownership,
     scheduler::ChangeScheduler,
     session::{DatabaseConnection, PreparedSession, PreparedStatements, ReadSession},
     statements::Sql,
@@ -35,8 +34,6 @@ pub(crate) struct Shared {
     pub(crate) scheduler: ChangeScheduler,
     pub(crate) on_point: Option<PointHook>,
     pub(crate) down: DownSince,
-    /// Where one process at a time works on the store.
-    pub(crate) ownership: Option<Arc<Ownership>>,
 }
 
 /// Since when the database cannot be connected to.
@@ -69,11 +66,6 @@ impl Shared {
     /// Whether the database cannot be connected to for so long that no change waits for it.
     pub(crate) fn is_down_for_long(&self) -> bool {
         self.down.get().is_some_and(|(since, _)| since.elapsed() >= DOWN_LONG)
-    }
-
-    /// Why the store takes no changes of this process any more.
-    pub(crate) fn stopped(&self) -> Option<Arc<str>> {
-        self.ownership.as_ref().and_then(|ownership| ownership.lost())
     }
 
     /// Reaches a point of a commit.

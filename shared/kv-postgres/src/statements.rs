@@ -99,6 +99,5 @@ SELECT CASE WHEN exclusive THEN pg_advisory_xact_lock(domain) \
 ELSE pg_advisory_xact_lock_shared(domain) END \
 FROM unnest($1::bigint[], $2::boolean[]) AS domains (domain, exclusive)";
 
-/// The clock of the server, in microseconds since 1970, and the process that owns the store, if one does.
-pub(crate) const CLOCK: &str = "\
-SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, (SELECT owner FROM trestle_store WHERE one)";
+/// The clock of the server, in microseconds since 1970.
+pub(crate) const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";

@@ -27,17 +27,8 @@ pub(crate) struct LockedRows {
     pub(crate) values: HashMap<Bytes, Bytes>,
     /// The newest version of what was read, and of what will be written without a read.
     pub(crate) newest: Ticks,
-    /// The clock of the server, and who owns the store.
-    pub(crate) at: ServerInstant,
-}
-
-/// What the server says of itself and the store at an instant.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ServerInstant {
-    /// Its clock.
+    /// The clock of the server.
     pub(crate) now: Ticks,
-    /// The number of the process that owns the store.
-    pub(crate) owner: Option<i64>,
 }
 
 /// Begins a transaction that holds these domains, and reads rows. Of `rewritten` only the versions are needed.
@@ -52,7 +43,7 @@ pub(crate) async fn begin(
     let exclusive: Vec<bool> = domains.iter().map(|(_, lock)| *lock == Lock::Exclusive).collect();
     let locks: [&(dyn ToSql + Sync); 2] = [&numbers, &exclusive];
     // Each statement sees what is committed when it begins: the reads see what the locks waited for.
-    let (began, locked, read, at) = join4(
+    let (began, locked, read, now) = join4(
         client.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED"),
         client.query(&session.statements.lock, &locks),
         read_all(session, rows, rewritten),
@@ -62,17 +53,15 @@ pub(crate) async fn begin(
     began?;
     locked?;
     let (values, newest) = read?;
-    Ok(LockedRows { values, newest, at: at? })
+    Ok(LockedRows { values, newest, now: now? })
 }
 
-/// Asks the server.
-pub(crate) async fn instant(session: &WriteSession) -> Result<ServerInstant, Failure> {
+/// The clock of the server.
+pub(crate) async fn instant(session: &WriteSession) -> Result<Ticks, Failure> {
     let row = session.client().query_one(&session.statements.clock, &[]).await?;
     let micros: i64 = row.try_get(0)?;
     let since = micros.saturating_add(UNIX_MICROS).saturating_mul(PER_MICRO);
-    let now = ticks(since);
-    let now = now.ok_or_else(|| Failure::lost("the clock of the database shows no time"))?;
-    Ok(ServerInstant { now, owner: row.try_get(1)? })
+    ticks(since).ok_or_else(|| Failure::lost("the clock of the database shows no time"))
 }
 
 async fn read_all(

@@ -9,8 +9,7 @@ use trestle_kv::{CommitError, CommitPoint, Version, decide::ChangeRules};
 use crate::{
     failure::Failure,
     group::{DecidedGroup, RowsByKeyspace, decide_group, rows_read, rows_written},
-    ownership::SHARED_FENCE,
-    scheduler::{WaitingChange, domains_of, strongest},
+    scheduler::{WaitingChange, domains_of},
     session::WriteSession,
     shared::Shared,
     stuck::end_stuck,
@@ -114,11 +113,7 @@ impl GroupWorker {
             Err(failure) => return Tried::Again(group, failure, rewritten.clone()),
         };
         let shared = Arc::clone(&self.shared);
-        let mut domains = domains_of(&group);
-        if shared.ownership.is_some() {
-            domains.push(SHARED_FENCE);
-            strongest(&mut domains);
-        }
+        let domains = domains_of(&group);
         let rows = rows_read(&group, &shared.keyspaces);
         // A server that stands still is another one's turn: nothing was written.
         let begun = timeout(BEGUN_WITHIN, begin(&session, &domains, &rows, rewritten)).await;
@@ -133,16 +128,8 @@ impl GroupWorker {
                 return Tried::Again(group, failure, rewritten.clone());
             }
         };
-        if let Some(ownership) = &shared.ownership {
-            ownership.check(locked.at.owner);
-        }
-        if let Some(reason) = shared.stopped() {
-            self.end(session).await;
-            answer_all(group, &CommitError::Stopped { reason });
-            return Tried::Answered(Vec::new());
-        }
         let rules = ChangeRules { keyspaces: &shared.keyspaces, limits: &shared.limits };
-        let now = shared.clock.time_of(locked.at.now);
+        let now = shared.clock.time_of(locked.now);
         let decided = {
             let mut versions = shared.clock.versions();
             versions.raise(locked.newest);

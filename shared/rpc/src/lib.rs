@@ -13,6 +13,7 @@ pub mod forwarded;
 pub mod instance;
 pub mod layer;
 pub mod log_rate;
+pub mod not_owner;
 pub mod otlp_json;
 pub mod peer;
 pub mod propagation;

@@ -41,7 +41,7 @@ use crate::layer::{CallService, Request, Response, ResponseFuture, shares::CallH
 
 pub use self::{
     endpoint::{Endpoint, EndpointError},
-    remote::{Remote, RemoteOptions},
+    remote::{NothingChanged, Remote, RemoteOptions},
     tls::{ClientPem, ClientTls, ClientTlsError},
 };
 

@@ -74,7 +74,10 @@ fuzz_target!(|requests: Vec<FuzzRequest>| {
     let engine = MemoryEngine::with_clock(trestle_queue::KEYSPACES, clock.clone());
     let (engine, random) = (Arc::new(engine), || 7);
     let storage = StorageQuotas::default();
-    let role = QueueRole::new(QueueDeps { engine, clock: clock.clone(), random, storage });
+    let role = {
+        let (clock, placement) = (clock.clone(), None);
+        QueueRole::new(QueueDeps { engine, clock, random, storage, placement })
+    };
     let identity = Identity::new(Accounts::new([Account::development()]), clock, true);
     let upstream = Upstream::local(role.server());
     let deps = trestle_azure::EdgeDeps { upstream, identity, compresses: false };

@@ -101,6 +101,7 @@ impl Gateway {
             clock: clock.clone(),
             random,
             storage,
+            placement: None,
         });
         let queues = Upstream::local(role.server());
         let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET);

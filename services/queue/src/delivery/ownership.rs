@@ -9,6 +9,11 @@ use trestle_model::name::{AccountName, QueueName};
 pub(crate) trait OwnershipPolicy: Send + Sync + 'static {
     /// Whether the process may own the queue.
     fn may_own(&self, account: &AccountName, queue: &QueueName) -> bool;
+
+    /// Whether another process may take queues over.
+    fn has_others(&self) -> bool {
+        true
+    }
 }
 
 /// Takes over every queue that a call needs: for a process that has its store to itself.
@@ -17,5 +22,9 @@ pub(crate) struct TakeOverAlways;
 impl OwnershipPolicy for TakeOverAlways {
     fn may_own(&self, _: &AccountName, _: &QueueName) -> bool {
         true
+    }
+
+    fn has_others(&self) -> bool {
+        false
     }
 }

@@ -42,6 +42,8 @@ pub(crate) struct Scheduler {
     engine: Arc<dyn Engine>,
     expiry_buckets: Arc<SharedExpiryBuckets>,
     sequences: Arc<Sequences>,
+    /// The time that a former owner had reached.
+    not_before: Ticks,
     inner: Mutex<SchedulerState>,
     /// One reader of the store at a time.
     loading: tokio::sync::Mutex<()>,
@@ -88,11 +90,18 @@ impl Scheduler {
         };
         let (inner, loading, timer) =
             (Mutex::new(inner), tokio::sync::Mutex::default(), Notify::new());
-        Self { id, engine, expiry_buckets, sequences, inner, loading, timer }
+        let not_before = cursor.slot.visible_at;
+        Self { id, engine, expiry_buckets, sequences, not_before, inner, loading, timer }
     }
 
     fn lock(&self) -> MutexGuard<'_, SchedulerState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Service time. The clocks of processes differ while that of their store has stepped: a message that is written
+    /// before the cursor of a former owner would never be read.
+    pub(crate) fn now(&self) -> Ticks {
+        self.engine.now().max(self.not_before)
     }
 
     /// The id of the queue.
@@ -112,7 +121,7 @@ impl Scheduler {
 
     /// The lowest slot and sequence that a message has, now or later.
     pub(crate) fn cursor(&self) -> Cursor {
-        let now = self.engine.now();
+        let now = self.now();
         self.lock().index.cursor(now)
     }
 
@@ -153,7 +162,6 @@ impl Scheduler {
     }
 
     /// How many consumers wait.
-    #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
         self.lock().waiters.len()
     }

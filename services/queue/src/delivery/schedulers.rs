@@ -28,6 +28,15 @@ use crate::{
 /// How long an unused scheduler stays open.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
+/// Whether a queue is taken over that another process owns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TakeOver {
+    /// Where the policy has it here.
+    ByPolicy,
+    /// In any case.
+    Always,
+}
+
 /// One scheduler for each queue in use.
 pub(crate) struct Schedulers {
     engine: Arc<dyn Engine>,
@@ -56,6 +65,26 @@ impl Schedulers {
     /// # Errors
     /// [`FenceCause::NotOwner`] where the policy forbids it, [`FenceCause::QueueReplaced`], or a failed read or commit.
     pub(crate) async fn open(&self, queue: &FoundQueue) -> Result<Arc<Scheduler>, AttemptError> {
+        self.open_by(queue, TakeOver::ByPolicy).await
+    }
+
+    /// The same for a queue to which messages of another one are moved in one commit: it is taken over whatever the
+    /// policy. Its consumers elsewhere take it back once they notice.
+    ///
+    /// # Errors
+    /// As [`Schedulers::open`], but for the policy.
+    pub(crate) async fn open_target(
+        &self,
+        queue: &FoundQueue,
+    ) -> Result<Arc<Scheduler>, AttemptError> {
+        self.open_by(queue, TakeOver::Always).await
+    }
+
+    async fn open_by(
+        &self,
+        queue: &FoundQueue,
+        take_over: TakeOver,
+    ) -> Result<Arc<Scheduler>, AttemptError> {
         let id = queue.record.id;
         if let Some(scheduler) = self.find(id) {
             return Ok(scheduler);
@@ -66,7 +95,7 @@ impl Schedulers {
         if let Some(scheduler) = self.find(id) {
             return Ok(scheduler);
         }
-        let sequences = self.own(queue, &retained).await?;
+        let sequences = self.own(queue, &retained, take_over).await?;
         let fence = Fence { id, token: sequences.token(), record_version: None };
         // A former owner is fenced by now: it writes no cursor and no message after these reads.
         let cursor = self.read_cursor(id).await?;
@@ -90,6 +119,7 @@ impl Schedulers {
         &self,
         queue: &FoundQueue,
         retained: &Retained,
+        take_over: TakeOver,
     ) -> Result<Arc<Sequences>, AttemptError> {
         let id = queue.record.id;
         if let Some(sequences) = retained.owned().filter(|sequences| !sequences.is_exhausted()) {
@@ -103,7 +133,7 @@ impl Schedulers {
             }
         }
         let unowned = Fence { id, token: FencingToken::NONE, record_version: None };
-        if !self.policy.may_own(&queue.account, &queue.name) {
+        if take_over == TakeOver::ByPolicy && !self.may_own(queue) {
             return Err(unowned.reject(FenceCause::NotOwner).into());
         }
         if self.engine.status().is_read_only {
@@ -156,6 +186,17 @@ impl Schedulers {
     pub(crate) fn created(&self, id: QueueId, head: &QueueHead) {
         if head.owner == Some(self.owner) {
             self.retained(id).own(head.token);
+        }
+    }
+
+    /// Fails if another process has taken a queue over that has no message here: it may have moved one to the queue.
+    ///
+    /// # Errors
+    /// As [`Schedulers::check`].
+    pub(crate) async fn check_empty(&self, scheduler: &Scheduler) -> Result<(), AttemptError> {
+        match self.policy.has_others() {
+            true => self.check(scheduler.fence(None)).await.map(drop),
+            false => Ok(()),
         }
     }
 
@@ -216,6 +257,16 @@ impl Schedulers {
         }
         if cause == FenceCause::NotOwner && token > FencingToken::NONE {
             self.retained(id).disown(token);
+        }
+    }
+
+    /// Closes the schedulers of queues that the policy places in another process, so that their consumers wait there.
+    pub(crate) fn close_placed_elsewhere(&self) {
+        for (id, scheduler) in self.all() {
+            let queue = self.retained(id).queue.get().cloned();
+            if queue.is_some_and(|queue| !self.may_own(&queue)) {
+                self.close_fenced(&scheduler.fence(None).reject(FenceCause::NotOwner));
+            }
         }
     }
 

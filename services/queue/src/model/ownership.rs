@@ -25,7 +25,7 @@ enum Also {
 
 /// The service that receives a call: mostly the one that should own the queue.
 fn service(world: &World) -> usize {
-    let placed = world.placement.0.load(std::sync::atomic::Ordering::SeqCst);
+    let placed = world.placement.of("work");
     match world.store.random.below(8) {
         1.. if placed != Placement::ANY => placed,
         _ => world.store.random.below(2),
@@ -75,7 +75,8 @@ async fn work(world: Arc<World>, worker: usize, also: Also) {
                 Also::Clear => world.clear(service, random.below(2) == 0).await,
             },
             19 => {
-                let placed = [0, 1, Placement::ANY][random.below(3)];
+                let [first, second] = Placement::SPLIT;
+                let placed = [0, 1, first, second, Placement::ANY][random.below(5)];
                 world.placement.set(placed);
                 world.clock.advance(Duration::from_secs(random.below(7) as u64));
             }

@@ -12,7 +12,8 @@ const SOON: Duration = Duration::from_secs(5);
 const LONG: Duration = Duration::from_secs(20);
 
 fn start(engine: Arc<dyn Engine>) -> MessageOperations {
-    MessageOperations::new(engine, Arc::new(SystemClock), || uuid::Uuid::now_v7().as_u128())
+    let random = || uuid::Uuid::now_v7().as_u128();
+    MessageOperations::new(engine, Arc::new(SystemClock), random, Arc::new(TakeOverAlways))
 }
 
 async fn queue() -> MessageOperations {

@@ -22,8 +22,11 @@ impl World {
     fn process(&self, id: &str, roles: &str) -> StoreMembers {
         let default = Quota { account: Rate::new(900, 90), ..Quota::default() };
         let quotas = LiveQuotas::new(Quotas { default, ..Quotas::default() });
-        let own = StoreMember::new(id, roles.to_owned(), format!("{id}:1"));
-        StoreMembers(Some(Arc::new(SharedStore::new(Arc::clone(&self.engine), own, quotas))))
+        let own = StoreMember::new(id, roles.to_owned(), format!("http://{id}:1"));
+        let secret = GatewaySecret::of_store(&"s".repeat(32)).expect("a secret");
+        let links = PeerLinks::new(&Settings::default(), secret);
+        let store = SharedStore::new(Arc::clone(&self.engine), own, (quotas, links));
+        StoreMembers(Some(Arc::new(store)))
     }
 
     async fn rows(&self) -> usize {
@@ -73,7 +76,7 @@ async fn processes_that_serve_tables_share_rates_as_long_as_they_renew_their_row
     let shown: Vec<_> = shown["members"].as_array().expect("a list").iter().collect();
     let ids: Vec<_> = shown.iter().map(|row| row["instance_id"].as_str()).collect();
     assert_eq!(ids, [Some("a"), Some("b")], "neither has a row that was not renewed");
-    assert_eq!((&shown[0]["this"], &shown[1]["address"]), (&json!(true), &json!("b:1")));
+    assert_eq!((&shown[0]["this"], &shown[1]["address"]), (&json!(true), &json!("http://b:1")));
 }
 
 #[tokio::test]
@@ -86,9 +89,10 @@ async fn rows_of_processes_that_are_gone_are_removed_unless_they_come_back() {
     assert_eq!(world.rows().await, 2, "its time is not over");
 
     world.clock.advance(EVERY);
-    let seen = store(&a).known().iter().find(|member| member.id() == b"b").cloned();
+    let scanned = world.engine.scan(&Span::prefix(&[MEMBER, b'b']), ROWS).await.expect("a scan");
+    let seen = StoreMember::decode(&scanned.entries[0]).expect("the row");
     store(&b).renew().await.expect("a renewal");
-    store(&a).remove_gone(seen.expect("the row")).await.expect("a removal");
+    store(&a).remove_gone(seen).await.expect("a removal");
     assert_eq!(world.rows().await, 2, "it was renewed meanwhile");
 
     world.clock.advance(LIFE + KEPT + EVERY);
@@ -112,7 +116,7 @@ async fn each_job_is_done_by_one_process_and_only_those_of_one_that_is_gone_move
     let world = World::new();
     let [a, b, c] = ["a", "b", "c"].map(|id| world.process(id, "table"));
     let done_by = |members: &StoreMembers| -> HashSet<&String> {
-        jobs.iter().filter(|job| members.is_ours(job)).collect()
+        jobs.iter().filter(|job| members.is_ours(TABLE.name, job)).collect()
     };
     assert_eq!(done_by(&a).len(), jobs.len(), "as long as it knows no other one");
     tick(&[&a, &b, &c]).await;
@@ -126,6 +130,7 @@ async fn each_job_is_done_by_one_process_and_only_those_of_one_that_is_gone_move
     world.clock.advance(LIFE - EVERY);
     tick(&[&a, &b]).await;
     world.clock.advance(2 * EVERY);
+    tick(&[&a, &b]).await;
     let [after_a, after_b] = [&a, &b].map(done_by);
     assert!(after_a.is_superset(&of_a) && after_b.is_superset(&of_b));
     assert_eq!(after_a.len() + after_b.len(), jobs.len());
@@ -147,9 +152,50 @@ async fn rows_of_another_version_are_left_alone() {
     assert_eq!((world.rows().await, rate(&a)), (2, 900));
 }
 
+#[tokio::test]
+async fn each_queue_is_served_by_one_process_and_those_of_one_that_leaves_at_once_by_others() {
+    let queues: Vec<_> = (0..64).map(|number| format!("queue-{number}")).collect();
+    let world = World::new();
+    let [a, b] = ["a", "b"].map(|id| world.process(id, "table,queue"));
+    let c = world.process("c", "gateway,table");
+    tick(&[&a, &b, &c]).await;
+    let here = |members: &StoreMembers| -> HashSet<&String> {
+        let placement = members.queues().expect("a store that is shared");
+        queues.iter().filter(|queue| placement.elsewhere("account", queue).is_none()).collect()
+    };
+    let (of_a, of_b) = (here(&a), here(&b));
+    assert!(of_a.is_disjoint(&of_b) && of_a.len() + of_b.len() == queues.len());
+    assert!(!of_a.is_empty() && !of_b.is_empty());
+    assert_eq!(here(&c).len(), 0, "it has not the role");
+
+    // It forwards what comes before the others know.
+    b.leave().await;
+    assert_eq!((here(&b).len(), here(&a).len()), (0, of_a.len()));
+    store(&a).look().await.expect("a look");
+    assert_eq!(here(&a).len(), queues.len());
+    assert!(!store(&b).is_renewal_due());
+}
+
+#[test]
+fn versions_of_the_program_agree_where_a_queue_is() {
+    // XXH3 with 64 bits of "account\0queue\0id", by another implementation.
+    assert_eq!(placement::weight(&["account", "queue"], b"id"), 10_040_444_548_539_530_490);
+}
+
+#[tokio::test]
+async fn the_processes_of_a_store_have_one_secret() {
+    let world = World::new();
+    let first = secret::of_store(&*world.engine, || 7).await.expect("made");
+    let second = secret::of_store(&*world.engine, || 8).await.expect("read");
+    assert_eq!(first.header(), second.header());
+    tick(&[&world.process("a", "table")]).await;
+    assert_eq!(world.rows().await, 1, "it is no process");
+}
+
 #[test]
 fn a_store_of_one_process_has_none() {
     let members = StoreMembers(None);
-    assert!(members.is_ours("any"));
+    assert!(members.is_ours(TABLE.name, "any"));
     assert!(members.task().is_none() && members.page().is_none());
+    assert!(members.secret().is_none() && members.queues().is_none());
 }

@@ -39,7 +39,6 @@ pub const BLOB: RoleSpec = RoleSpec {
     cors: Some(BLOB_SERVICE),
     build: Build::Service(build),
     is_required: false,
-    is_shared: false,
     azure: Some(AzureEdge {
         serves: "Address of blobs for clients of Azure Storage",
         flag: "azure-blob",

@@ -28,7 +28,6 @@ pub const GATEWAY: RoleSpec = RoleSpec {
     cors: None,
     build: Build::Ingress(build),
     is_required: false,
-    is_shared: true,
     azure: None,
 };
 
@@ -53,6 +52,7 @@ fn build(context: &BuildContext<'_>, roles: &[UpstreamRole]) -> Result<Ingress, 
         routes.without(service, format!("{key} is not set"))
     });
     let calls = gateway(&stack, routes, identity.clone());
+    let calls = ingress::beside_peers(context, roles, calls);
     let calls = ingress::beside_health(context, roles, calls)?;
     let store = |role: &UpstreamRole| {
         let service = role.spec.cors?;

@@ -3,30 +3,37 @@
 use std::{sync::Arc, time::Duration};
 
 use tower::Layer as _;
-use trestle_queue::{KEYSPACES, QUEUE_SERVICE, QueueRole};
+use trestle_queue::{KEYSPACES, QUEUE_SERVICE, QueueDeps, QueueRole, QueuesOfAll, SweepScope};
+use trestle_rpc::layer::CallService;
 use trestle_rpc::quota::StorageOwner;
 use trestle_runtime::task::Task;
 
-use super::{AzureEdge, Build, BuildContext, BuiltRole, RoleSpec};
+use super::{AzureEdge, Build, BuildContext, BuiltRole, DrainAction, RoleSpec};
 use crate::{backlogs, process_error::ProcessError, storage_quota};
 
-/// How often it removes rows of deleted queues, and expired messages.
+const NAME: &str = "queue";
+
+/// The job that removes expired messages, checkpoints, and, in one process, rows of deleted queues.
+const SWEEP: &str = "queue-sweep";
+/// How often it does.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// How often it removes expired messages of the queues in use: the next message of an ordering group comes at most so
 /// much later than the one before it expires.
 const EXPIRE_EVERY: Duration = Duration::from_millis(250);
 
+/// How often it looks which of its queues other processes own.
+const FOLLOW_EVERY: Duration = Duration::from_millis(500);
+
 /// See the module.
 pub const QUEUE: RoleSpec = RoleSpec {
-    name: "queue",
+    name: NAME,
     services: &[QUEUE_SERVICE],
     writes: Some("trestle.storage.writes.queue"),
     keyspaces: &[KEYSPACES],
     cors: Some(QUEUE_SERVICE),
     build: Build::Service(build),
     is_required: false,
-    is_shared: false,
     azure: Some(AzureEdge {
         serves: "Address of queues for clients of Azure Storage",
         flag: "azure-queue",
@@ -40,29 +47,50 @@ pub const QUEUE: RoleSpec = RoleSpec {
 fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
     let (clock, random) = (Arc::clone(&context.deps.clock), context.deps.random);
     let (engine, storage) = (context.engine()?, context.storage.clone());
-    let queue = QueueRole::new(trestle_queue::QueueDeps { engine, clock, random, storage });
-    let sweeper = queue.clone();
-    let sweep = Task::new("queue-sweep", SWEEP_EVERY, move || {
-        let queue = sweeper.clone();
-        async move { queue.sweep().await.map_err(Into::into) }
-    });
-    let expirer = queue.clone();
-    let expire = Task::new("queue-expire", EXPIRE_EVERY, move || {
-        let queue = expirer.clone();
-        async move { queue.expire().await.map(|()| false).map_err(Into::into) }
-    });
+    let placement = context.members.queues();
+    let deps = QueueDeps { engine, clock, random, storage, placement: placement.clone() };
+    let queue = QueueRole::new(deps);
     let measured = queue.clone();
     let usage = storage_quota::measured(move || {
         let queue = measured.clone();
         async move { queue.measure().await }
     });
     let check = storage_quota::layer(context.storage, StorageOwner::Queues);
-    let calls = BuiltRole::new(check.layer(queue.server()));
+    let calls = CallService::new(check.layer(queue.server()));
+    let is_shared = placement.is_some();
+    let calls = match placement {
+        Some(placement) => BuiltRole::new(QueuesOfAll::new(calls, placement, &context.deps.meter)),
+        None => BuiltRole::new(calls),
+    };
     let (measure, page) = backlogs::measured(&queue, &context.deps.meter);
-    Ok(BuiltRole {
-        tasks: vec![sweep, expire, measure, usage],
-        pages: vec![page],
-        drain: Some(Box::new(move || queue.shut_down())),
-        ..calls
+    let mut tasks = vec![sweep(&queue, context), expire(&queue), measure, usage];
+    tasks.extend(is_shared.then(|| follow_owners(&queue)));
+    let drain: DrainAction = Box::new(move || queue.shut_down());
+    Ok(BuiltRole { tasks, pages: vec![page], drain: Some(drain), ..calls })
+}
+
+fn sweep(queue: &QueueRole, context: &BuildContext<'_>) -> Task {
+    let (queue, members) = (queue.clone(), context.members.clone());
+    Task::new(SWEEP, SWEEP_EVERY, move || {
+        let is_ours = members.is_ours(NAME, SWEEP);
+        let (queue, scope) =
+            (queue.clone(), if is_ours { SweepScope::Store } else { SweepScope::Own });
+        async move { queue.sweep(scope).await.map_err(Into::into) }
+    })
+}
+
+fn expire(queue: &QueueRole) -> Task {
+    let queue = queue.clone();
+    Task::new("queue-expire", EXPIRE_EVERY, move || {
+        let queue = queue.clone();
+        async move { queue.expire().await.map(|()| false).map_err(Into::into) }
+    })
+}
+
+fn follow_owners(queue: &QueueRole) -> Task {
+    let queue = queue.clone();
+    Task::new("queue-owners", FOLLOW_EVERY, move || {
+        let queue = queue.clone();
+        async move { queue.follow_owners().await.map(|()| false).map_err(Into::into) }
     })
 }

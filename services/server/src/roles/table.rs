@@ -11,6 +11,7 @@ use trestle_table::{KEYSPACES, TableRole};
 use super::{AzureEdge, Build, BuildContext, BuiltRole, RoleSpec};
 use crate::{count, hot_partitions, process_error::ProcessError, storage_quota};
 
+const NAME: &str = "table";
 /// Full name of the service.
 const SERVICE: &str = "trestle.table.v1.TableService";
 
@@ -21,14 +22,13 @@ const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// See the module.
 pub const TABLE: RoleSpec = RoleSpec {
-    name: "table",
+    name: NAME,
     services: &[SERVICE],
     writes: Some("trestle.storage.writes.table"),
     keyspaces: &[KEYSPACES],
     cors: Some(SERVICE),
     build: Build::Service(build),
     is_required: true,
-    is_shared: true,
     azure: Some(AzureEdge {
         serves: "Address of tables for clients of Azure Storage",
         flag: "azure-table",
@@ -51,7 +51,7 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
     let sweeper = table.clone();
     let members = context.members.clone();
     let sweep = Task::new(SWEEP, SWEEP_EVERY, move || {
-        let table = members.is_ours(SWEEP).then(|| sweeper.clone());
+        let table = members.is_ours(NAME, SWEEP).then(|| sweeper.clone());
         async move {
             match table {
                 Some(table) => table.sweep().await.map_err(Into::into),

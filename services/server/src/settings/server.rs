@@ -9,6 +9,7 @@ use std::{
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use trestle_identity::gateway_secret::GatewaySecret;
+use trestle_rpc::upstream::Endpoint;
 use trestle_runtime::config::shown;
 
 use super::{
@@ -117,6 +118,10 @@ pub struct ServerSettings {
     /// A file with the secret of gateways. No default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway_secret_file: Option<PathBuf>,
+    /// Where the other processes of the same database reach `listen`, as in `http://10.0.0.5:50051`. Default: the address
+    /// itself, or the name of the machine where that is every address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer_address: Option<String>,
     /// How long calls are still accepted after SIGTERM, once health reports NOT_SERVING, in
     /// milliseconds, up to 60000: the time for gateways and balancers to react. Default: 250.
     pub drain_notice_ms: u64,
@@ -153,6 +158,7 @@ impl ServerSettings {
             trust_callers: false,
             gateway_secret: None,
             gateway_secret_file: None,
+            peer_address: None,
             drain_notice_ms: 250,
             drain_seconds: 25,
             worker_threads: None,
@@ -276,6 +282,9 @@ impl ServerSettings {
     pub(super) fn problems(&self, tls: &TlsSettings) -> Vec<String> {
         let mut problems = outside("server", self.numbers());
         problems.extend(self.trust_problems(tls));
+        let peer_address = self.peer_address.as_deref().map(Endpoint::parse);
+        let malformed = peer_address.and_then(Result::err);
+        problems.extend(malformed.map(|error| format!("server.peer_address: {error}")));
         problems.extend(self.collisions());
         problems.extend(self.azure.problems());
         let exposed = self.exposed(tls);

@@ -30,8 +30,8 @@ pub struct StorageSettings {
     /// directory of a higher layer wins over memory of a lower one, and the reverse. Default: no.
     pub ephemeral: bool,
     /// A database of PostgreSQL in place of files in the data directory, for tables and queues:
-    /// `postgres://USER@HOST,HOST/DATABASE?sslmode=verify-full&sslrootcert=FILE`. Several processes may serve tables
-    /// from it at a time; one with the role `queue` waits until the other one is gone. Default: none.
+    /// `postgres://USER@HOST,HOST/DATABASE?sslmode=verify-full&sslrootcert=FILE`. Several processes may serve them
+    /// from it at a time. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
     /// A file with the password of the user of `engine`. No default.

@@ -41,7 +41,6 @@ const ECHO: RoleSpec = RoleSpec {
         Ok(BuiltRole::new(service_fn(echo)))
     }),
     is_required: true,
-    is_shared: true,
     azure: None,
 };
 
@@ -56,6 +55,7 @@ async fn node(roles: &[RoleSpec], variables: &[(&str, &str)]) -> (Node, Settings
     let deps = NodeDeps {
         engine: Some(Arc::new(trestle_kv::MemoryEngine::new(trestle_table::KEYSPACES))),
         objects: None,
+        listen: None,
         clock: Arc::new(SystemClock),
         meter: NoopMeterProvider::new().meter("test"),
         traces: Traces::default(),

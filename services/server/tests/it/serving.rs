@@ -93,6 +93,7 @@ async fn node_on(engine: Arc<dyn Engine>, variables: &[(&str, &str)]) -> Node {
     let deps = NodeDeps {
         engine: Some(engine),
         objects: Some(trestle_objects::ObjectStorage::in_memory()),
+        listen: None,
         clock: Arc::new(SystemClock),
         meter: SdkMeterProvider::builder().build().meter("test"),
         traces: Traces::default(),

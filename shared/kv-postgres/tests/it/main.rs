@@ -3,12 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-mod alone;
 mod conform;
 mod crash;
 mod failures;
 mod lock_table;
 mod long_keys;
 mod model;
+mod open;
 mod standby;
 mod world;

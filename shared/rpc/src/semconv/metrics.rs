@@ -109,6 +109,16 @@ pub fn retries(meter: &Meter) -> Counter<u64> {
         .build()
 }
 
+/// Calls that went on to the process of the store that has what they are about.
+#[must_use]
+pub fn forwarded(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter("trestle.store.forwarded")
+        .with_unit("{call}")
+        .with_description("Calls that went on to the process of the store that owns their queue")
+        .build()
+}
+
 /// Connections whose handshake of TLS failed, by [`super::ERROR_TYPE`]: `certificate`, `protocol`,
 /// `closed` or `timeout`.
 #[must_use]

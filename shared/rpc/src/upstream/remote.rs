@@ -27,7 +27,7 @@ use crate::forward::Forward;
 use crate::forwarded;
 use crate::layer::{Request, Response, ResponseFuture, deadline, error_response};
 use crate::unserved::unserved;
-use trestle_model::fault::Fault;
+use trestle_model::fault::{Fault, Reason};
 
 /// Most connections, as a multiple of those that are kept open: for peaks.
 const GROWTH: usize = 4;
@@ -82,6 +82,10 @@ impl Default for RemoteOptions {
         }
     }
 }
+
+/// In the extensions of the response to a call that another process did not answer, and that changed nothing there.
+#[derive(Debug, Clone, Copy)]
+pub struct NothingChanged;
 
 /// A service in another process, over HTTP/2 connections. Connects at its first use, on the runtime
 /// that uses it. Clones share the connections, which close with the last clone.
@@ -327,7 +331,11 @@ impl RemoteCall {
     }
 
     fn rejected(mut self, fault: Fault) -> Response {
+        let nothing_changed = fault.reason == Reason::ServerUnavailable;
         let mut answer = error_response(fault);
+        if nothing_changed {
+            answer.extensions_mut().insert(NothingChanged);
+        }
         self.forward.answered(answer.headers_mut());
         answer
     }

@@ -74,7 +74,7 @@ impl Scheduler {
     }
 
     fn step(self: &Arc<Self>, max: usize, deadline: Instant) -> Step {
-        let now = self.engine.now();
+        let now = self.now();
         let mut inner = self.lock();
         inner.used_at = Instant::now();
         if let Some(cause) = inner.closed {
@@ -135,7 +135,7 @@ impl Claim {
     pub(crate) fn ack(&mut self, emptied: &[Slot], filled: &[IndexEntry]) {
         self.scheduler.record_expirations(filled);
         self.slots.retain(|slot| !emptied.contains(slot));
-        let now = self.scheduler.engine.now();
+        let now = self.scheduler.now();
         let mut inner = self.scheduler.lock();
         for entry in filled {
             inner.index.insert(entry.slot);
@@ -151,7 +151,7 @@ impl Drop for Claim {
         if self.slots.is_empty() {
             return;
         }
-        let now = self.scheduler.engine.now();
+        let now = self.scheduler.now();
         let mut inner = self.scheduler.lock();
         inner.index.give_back(&self.slots);
         self.scheduler.dispatch(&mut inner, now);

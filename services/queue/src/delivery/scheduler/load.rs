@@ -33,7 +33,7 @@ impl Scheduler {
         is_needed: impl Fn(&Index, Ticks) -> bool,
     ) -> Result<(), AttemptError> {
         let _loading = self.loading.lock().await;
-        let now = self.engine.now();
+        let now = self.now();
         let start = {
             let mut inner = self.lock();
             if inner.closed.is_some() || !is_needed(&inner.index, now) {
@@ -56,7 +56,7 @@ impl Scheduler {
         let slots = slots.collect::<Result<Vec<_>, _>>()?;
         let mut inner = self.lock();
         inner.index.end_load(&slots, scan.more);
-        let now = self.engine.now();
+        let now = self.now();
         self.dispatch(&mut inner, now);
         self.set_timer(&mut inner, now);
         Ok(())
@@ -75,7 +75,7 @@ impl Scheduler {
         let is_needed = |index: &Index, now| index.ends_before(now) && look(index, now).is_empty();
         // Bounded: messages behind very many claimed slots are not searched for.
         for _ in 0..LOADS_MAX {
-            let now = self.engine.now();
+            let now = self.now();
             {
                 let mut inner = self.lock();
                 inner.used_at = Instant::now();

@@ -34,7 +34,7 @@ impl Scheduler {
     async fn run_timer(self: Arc<Self>) {
         loop {
             let must_load = {
-                let now = self.engine.now();
+                let now = self.now();
                 let mut inner = self.lock();
                 self.dispatch(&mut inner, now);
                 if inner.waiters.is_empty() || inner.closed.is_some() {

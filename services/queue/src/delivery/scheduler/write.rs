@@ -35,7 +35,7 @@ impl Scheduler {
         let mut inner = self.lock();
         inner.used_at = Instant::now();
         // All under the lock: the cursor must not pass messages that are about to be written.
-        let now = self.engine.now();
+        let now = self.now();
         let exhausted = || self.fence(None).reject(FenceCause::SequencesExhausted);
         let sequence = self.sequences.take(count).ok_or_else(exhausted)?;
         let number = inner.index.begin_write(Slot { visible_at: now, sequence });
@@ -46,7 +46,7 @@ impl Scheduler {
     pub(crate) fn begin_move(self: &Arc<Self>, sequence: u64) -> (Writing, Ticks) {
         let mut inner = self.lock();
         inner.used_at = Instant::now();
-        let now = self.engine.now();
+        let now = self.now();
         let number = inner.index.begin_write(Slot { visible_at: now, sequence });
         (Writing { scheduler: Arc::clone(self), number }, now)
     }
@@ -54,7 +54,7 @@ impl Scheduler {
     /// A commit removed these slots and filled those.
     pub(crate) fn change(self: &Arc<Self>, removed: &[Slot], inserted: &[IndexEntry]) {
         self.record_expirations(inserted);
-        let now = self.engine.now();
+        let now = self.now();
         let mut inner = self.lock();
         for slot in removed {
             inner.index.remove(*slot);
@@ -85,7 +85,7 @@ impl Scheduler {
 
     /// See [`super::Index::take_checkpoint`].
     pub(crate) fn take_checkpoint(&self) -> Option<Cursor> {
-        let now = self.engine.now();
+        let now = self.now();
         self.lock().index.take_checkpoint(now)
     }
 }

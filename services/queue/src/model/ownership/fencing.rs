@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     history::Outcome,
-    world::{World, rejected},
+    store::Placement,
+    world::{DEQUEUES_MAX, VISIBILITY_TIMEOUT, World, receive, rejected},
 };
 use crate::{
     delivery::FenceCause,
@@ -26,20 +27,21 @@ async fn drained(world: &World) -> Vec<String> {
     found
 }
 
-/// A waiting consumer of the work queue, which is counted as such.
+/// A waiting consumer of a queue, which is counted as such.
 async fn waiting(
     world: &Arc<World>,
     service: usize,
+    queue: usize,
 ) -> tokio::task::JoinHandle<Result<usize, QueueError>> {
     let shared = Arc::clone(world);
     let consumer = tokio::spawn(async move {
         let wait = Duration::from_secs(20);
         let receive = Receive { max: 1, visibility_timeout: wait, wait, deadline: None };
         let messages: &MessageOperations = &shared.services[service];
-        let received = messages.receive(&shared.access, &shared.queues[0], receive).await;
+        let received = messages.receive(&shared.access, &shared.queues[queue], receive).await;
         received.map(|received| received.complete().len())
     });
-    let (id, _) = world.head(0).await;
+    let (id, _) = world.head(queue).await;
     while world.services[service].schedulers.find(id).is_none_or(|s| s.waiting() == 0) {
         tokio::task::yield_now().await;
     }
@@ -88,7 +90,7 @@ async fn receipts_and_deduplication_hold_across_owners() {
 #[tokio::test(start_paused = true)]
 async fn a_take_over_releases_waiting_consumers() {
     let world = World::new(3, false).await;
-    let consumer = waiting(&world, 0).await;
+    let consumer = waiting(&world, 0, 0).await;
 
     world.placement.set(1);
     send(&world, 1, "job").await;
@@ -102,9 +104,61 @@ async fn a_take_over_releases_waiting_consumers() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_dead_letter_takes_over_its_queue_until_the_consumers_of_that_take_it_back() {
+    let world = World::new(8, true).await;
+    world.placement.set(Placement::SPLIT[0]);
+    let consumer = waiting(&world, 1, 1).await;
+    assert_eq!(send(&world, 0, "poison").await, Outcome::Done);
+    let messages = &world.services[0];
+    for _ in 0..=DEQUEUES_MAX {
+        world.clock.advance(VISIBILITY_TIMEOUT);
+        let received = messages.receive(&world.access, &world.queues[0], receive(1)).await;
+        received.expect("received").complete();
+    }
+    let [(_, work), (_, dead)] = [world.head(0).await, world.head(1).await];
+    assert_eq!((work.owner, work.count, dead.count), (dead.owner, 0, 1));
+
+    world.services[1].follow_owners().await.expect("followed");
+    world.services[0].follow_owners().await.expect("followed");
+    let error = consumer.await.expect("no panic").expect_err("released");
+    assert!(matches!(error, QueueError::NotOwner(_)), "{error}");
+    let received = world.services[1].receive(&world.access, &world.queues[1], receive(1)).await;
+    assert_eq!(received.expect("taken back").complete().len(), 1);
+    assert_ne!(world.head(1).await.1.owner, dead.owner);
+    assert_eq!(send(&world, 0, "next").await, Outcome::Done, "its own queue is still its own");
+}
+
+#[tokio::test]
+async fn a_queue_that_was_taken_over_is_not_empty_at_its_former_owner() {
+    let world = World::new(10, false).await;
+    let messages = &world.services[0];
+    let receive_one = async || {
+        messages.receive(&world.access, &world.queues[0], receive(1)).await.map(|r| r.complete())
+    };
+    assert_eq!(receive_one().await.expect("received"), []);
+    world.placement.set(1);
+    assert_eq!(send(&world, 1, "job").await, Outcome::Done);
+
+    assert!(matches!(receive_one().await, Err(QueueError::NotOwner(_))));
+    world.placement.set(0);
+    world.clock.advance(VISIBILITY_TIMEOUT);
+    assert_eq!(receive_one().await.expect("taken back").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn consumers_of_a_queue_that_is_placed_elsewhere_are_let_go_at_once() {
+    let world = World::new(9, false).await;
+    let consumer = waiting(&world, 0, 0).await;
+    world.placement.set(1);
+    world.services[0].follow_owners().await.expect("followed");
+    let error = consumer.await.expect("no panic").expect_err("released");
+    assert!(matches!(error, QueueError::NotOwner(_)), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_delete_by_another_process_releases_waiting_consumers() {
     let world = World::new(4, false).await;
-    let consumer = waiting(&world, 0).await;
+    let consumer = waiting(&world, 0, 0).await;
 
     let queues = &world.services[1].queues;
     queues.delete(world.access.account(), world.queues[0].clone()).await.expect("deleted");

@@ -99,6 +99,18 @@ pub(super) struct Placement(pub(super) AtomicUsize);
 impl Placement {
     /// Each service takes over the queues of its calls.
     pub(super) const ANY: usize = usize::MAX;
+    /// The dead-letter queue is in the other service than the work queue, which is in the first or the second one.
+    pub(super) const SPLIT: [usize; 2] = [2, 3];
+
+    /// Where a queue is.
+    pub(super) fn of(&self, queue: &str) -> usize {
+        let placed = self.0.load(SeqCst);
+        match Self::SPLIT.iter().position(|split| *split == placed) {
+            Some(work) if queue == "dead" => 1 - work,
+            Some(work) => work,
+            None => placed,
+        }
+    }
 
     pub(super) fn set(&self, service: usize) {
         self.0.store(service, SeqCst);
@@ -112,8 +124,8 @@ pub(super) struct PlacedQueues {
 }
 
 impl OwnershipPolicy for PlacedQueues {
-    fn may_own(&self, _: &AccountName, _: &QueueName) -> bool {
-        let placed = self.placement.0.load(SeqCst);
+    fn may_own(&self, _: &AccountName, queue: &QueueName) -> bool {
+        let placed = self.placement.of(queue.as_str());
         placed == self.service || placed == Placement::ANY
     }
 }

@@ -29,16 +29,16 @@ use crate::{
     release::ReceivedBatch,
     send::NewMessage,
     stored::Payload,
-    sweep::Sweeper,
+    sweep::{SweepScope, Sweeper},
     update::Update,
 };
 
 /// Deliveries before a message is dead-lettered.
-const DEQUEUES_MAX: u32 = 3;
-const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const DEQUEUES_MAX: u32 = 3;
+pub(super) const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A receive of up to `max` messages that does not wait.
-fn receive(max: usize) -> Receive {
+pub(super) fn receive(max: usize) -> Receive {
     let (visibility_timeout, wait) = (VISIBILITY_TIMEOUT, Duration::ZERO);
     Receive { max, visibility_timeout, wait, deadline: None }
 }
@@ -82,7 +82,7 @@ impl World {
         let services = [0, 1].map(|service| {
             let policy = PlacedQueues { service, placement: Arc::clone(&placement) };
             let random = || uuid::Uuid::now_v7().as_u128();
-            MessageOperations::with_policy(
+            MessageOperations::new(
                 Arc::new(store.clone()),
                 Arc::clone(&clock) as _,
                 random,
@@ -301,7 +301,8 @@ impl World {
     /// One step of the background work of a service.
     pub(super) async fn sweep(&self, service: usize) {
         let sweeper = Sweeper::new(self.services[service].clone());
-        sweeper.tick().await.expect("swept");
+        sweeper.tick(SweepScope::Store).await.expect("swept");
+        self.services[service].follow_owners().await.expect("followed");
     }
 
     /// The head of a queue.

@@ -20,7 +20,7 @@ async fn removes_expired_messages_of_queues_after_an_unreadable_one() {
         .await;
     fixture.clock.advance(Duration::from_secs(2));
 
-    let failure = sweeper.tick().await.expect_err("the error is returned");
+    let failure = sweeper.tick(SweepScope::Store).await.expect_err("the error is returned");
 
     assert!(matches!(failure, QueueError::Corrupt(_)), "{failure}");
     assert_eq!(fixture.count().await, 0);
@@ -41,7 +41,7 @@ async fn stores_a_checkpoint_in_spite_of_many_unreadable_queues() {
     fixture.clock.advance(Duration::from_secs(1));
     fixture.delete(&fixture.receive(1, 30).await).await;
 
-    let failure = sweeper.tick().await.expect_err("the error is returned");
+    let failure = sweeper.tick(SweepScope::Store).await.expect_err("the error is returned");
 
     assert!(matches!(failure, QueueError::Corrupt(_)), "{failure}");
     let snapshot = fixture.engine.snapshot().await.expect("a snapshot");
@@ -58,7 +58,7 @@ async fn removes_expired_messages_beside_an_unreadable_one() {
     fixture.damage(keys::state(fixture.id().await, sent[1].sent.slot)).await;
     fixture.clock.advance(Duration::from_secs(2));
 
-    sweeper.tick().await.expect("swept");
+    sweeper.tick(SweepScope::Store).await.expect("swept");
 
     assert_eq!(fixture.count().await, 1);
 }

@@ -43,7 +43,7 @@ impl Swept {
     async fn tick(&self, seconds: u64) -> usize {
         self.fixture.clock.advance(Duration::from_secs(seconds));
         self.fixture.engine.take();
-        self.sweeper.tick().await.expect("swept");
+        self.sweeper.tick(SweepScope::Store).await.expect("swept");
         self.fixture.engine.take().rows
     }
 

@@ -1,0 +1,66 @@
+//! What each process of a store does: the queues that it serves, and the jobs in the background.
+
+use std::sync::{Arc, atomic::Ordering::SeqCst};
+
+use futures::future::BoxFuture;
+use tracing::debug;
+use trestle_queue::QueuePlacement;
+use trestle_rpc::upstream::Upstream;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::{SharedStore, StoreMember, StoreMembers};
+use crate::roles::QUEUE;
+
+impl StoreMembers {
+    /// Whether this process does a job of a role, among those that have the role: the others agree once they know the
+    /// same processes.
+    pub(crate) fn is_ours(&self, role: &str, job: &str) -> bool {
+        let Some(store) = &self.0 else { return true };
+        store.placed(role, &[job]).is_none_or(|member| member.key == store.own.key)
+    }
+
+    /// Where queues are served; none where this process has the store to itself.
+    pub(crate) fn queues(&self) -> Option<Arc<dyn QueuePlacement>> {
+        Some(Arc::<SharedStore>::clone(self.0.as_ref()?))
+    }
+}
+
+impl SharedStore {
+    /// The process that has what these parts name, among those with a role; none where there is no other one.
+    fn placed(&self, role: &str, parts: &[&str]) -> Option<StoreMember> {
+        let known = self.known();
+        let is_leaving = self.is_leaving.load(SeqCst);
+        let is_own = |member: &StoreMember| member.key == self.own.key;
+        let takes_part =
+            |member: &&StoreMember| member.has(role) && !(is_leaving && is_own(member));
+        let placed = known.iter().filter(takes_part);
+        placed.max_by_key(|member| (weight(parts, member.id()), &member.key)).cloned()
+    }
+}
+
+impl QueuePlacement for SharedStore {
+    fn elsewhere(&self, account: &str, queue: &str) -> Option<Upstream> {
+        let placed = self.placed(QUEUE.name, &[account, queue])?;
+        if placed.key == self.own.key { None } else { self.links.to(&placed) }
+    }
+
+    fn look(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if let Err(error) = self.look_again().await {
+                debug!(%error, "the other processes cannot be looked at");
+            }
+        })
+    }
+}
+
+/// How much something is drawn to a process: the greatest has it, so that a process that comes or goes moves only its
+/// own. All versions of the program must agree.
+pub(super) fn weight(parts: &[&str], id: &[u8]) -> u64 {
+    let mut hasher = Xxh3::new();
+    for part in parts {
+        hasher.update(part.as_bytes());
+        hasher.update(&[0]);
+    }
+    hasher.update(id);
+    hasher.digest()
+}
