@@ -1,10 +1,12 @@
-//! The contracts of Trestle, generated from the `.proto` files beside this crate, and nothing else.
+//! The contracts of Trestle, generated from the `.proto` files beside this crate, and how their messages are read and
+//! written field by field.
 
 #[cfg(feature = "grpc")]
 mod codec;
 mod parts;
 #[cfg(feature = "grpc")]
 mod raw;
+pub mod wire;
 
 #[cfg(feature = "grpc")]
 pub use codec::Codec;

@@ -9,13 +9,13 @@ use tokio::task::JoinError;
 use trestle_kv::{CommitError, EngineError};
 use trestle_model::fault::{Fault, Reason};
 use trestle_objects::WriteObjectError;
+use trestle_proto::wire::MalformedMessage;
 use trestle_rpc::log_rate::LogRate;
 
 use crate::{
     batch::CorruptBatch,
     names::StreamName,
     segment::{MergeSegmentsError, ReadSegmentError, WriteSegmentError},
-    wire::MalformedMessage,
 };
 
 /// When to call again after a failure of the object store, or while too much waits for it.

@@ -48,7 +48,6 @@ mod threads;
 mod totals;
 mod undelete;
 mod unsealed;
-mod wire;
 
 use std::sync::Arc;
 

@@ -2,6 +2,8 @@
 
 mod fields;
 mod temporality;
+#[cfg(test)]
+mod tests;
 mod unsealed;
 
 use std::borrow::Cow;
@@ -10,10 +12,9 @@ pub(crate) use fields::RecordFields;
 pub(crate) use temporality::{TEMPORALITY_MAX, temporality_name, temporality_number};
 pub(crate) use unsealed::UnsealedRow;
 
-use crate::{
-    row::ValueRef,
-    wire::{FieldValue, MalformedMessage, MessageReader},
-};
+use trestle_proto::wire::{FieldValue, MalformedMessage, MessageReader};
+
+use crate::row::ValueRef;
 
 /// The fields of an encoded record, borrowed from it. Attributes are read where they are.
 #[derive(Debug, Clone, Copy, Default)]
@@ -87,15 +88,10 @@ pub(crate) fn entries_of(
     message: &[u8],
     number: u32,
 ) -> impl Iterator<Item = Result<&[u8], MalformedMessage>> {
-    let mut fields = MessageReader::new(message);
-    std::iter::from_fn(move || {
-        loop {
-            match fields.next_field().transpose()? {
-                Ok((found, value)) if found == number => return Some(value.bytes()),
-                Ok(_) => {}
-                Err(error) => return Some(Err(error)),
-            }
-        }
+    MessageReader::new(message).fields().filter_map(move |field| match field {
+        Ok((found, value)) if found == number => Some(value.bytes()),
+        Ok(_) => None,
+        Err(error) => Some(Err(error)),
     })
 }
 

@@ -1,7 +1,7 @@
 //! Batches of the calls of Trestle: all records of a request, or none.
 
 use trestle_model::fault::Reason;
-use trestle_proto::log::v1::AppendRecordsRequest;
+use trestle_proto::{log::v1::AppendRecordsRequest, wire::put_bytes};
 
 use super::{
     EncodedBatch, RecordError, RecordTimes,
@@ -9,7 +9,6 @@ use super::{
     encode::{BatchEncoder, BatchRoom, FRAME_BYTES_MAX},
     repair::{Leniency, admit_origin, admit_record},
 };
-use crate::wire::put_bytes;
 
 /// Most records of a request.
 const RECORDS_MAX: usize = 10_000;

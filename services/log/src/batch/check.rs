@@ -1,13 +1,13 @@
 //! Validates encoded records in place: one walk over the bytes, without allocation.
 
 use trestle_model::fault::Reason;
+use trestle_proto::wire::{FieldValue, MalformedMessage, MessageReader};
 
 use super::rules::{
     ATTRIBUTE_KEY_BYTES_MAX, ATTRIBUTES_MAX, ORIGIN_BYTES_MAX, RECORD_BYTES_MAX, RecordError,
     RecordTimes, VALUE_DEPTH_MAX,
 };
 use crate::record::TEMPORALITY_MAX;
-use crate::wire::{FieldValue, MalformedMessage, MessageReader};
 
 /// Names of the fields of a record, by number.
 const FIELDS: [&str; 24] = [

@@ -5,15 +5,13 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use trestle_kv::limits::VALUE_BYTES_MAX;
 use trestle_model::fault::{Fault, Reason};
+use trestle_proto::wire::{begin_message, end_message, put_bytes, put_fixed64};
 use trestle_rpc::layer::shares::Share;
 
 use super::{
     FORMAT, RecordError, derived::DerivedBytes, repair::AdmittedRecord, rules::DAYS_MAX, stored,
 };
-use crate::{
-    layout::DAY_NANOS,
-    wire::{begin_message, end_message, put_bytes, put_fixed64},
-};
+use crate::layout::DAY_NANOS;
 
 /// A batch as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]

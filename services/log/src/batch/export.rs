@@ -8,6 +8,7 @@ use std::{collections::BTreeMap, fmt};
 
 use bytes::Bytes;
 use trestle_model::fault::Fault;
+use trestle_proto::wire::{MalformedMessage, MessageReader};
 use trestle_rpc::layer::shares::Share;
 
 use super::{
@@ -16,10 +17,7 @@ use super::{
     encode::{BATCH_BYTES_MAX, BatchEncoder, EncodedBatches},
     repair::{Leniency, admit_origin},
 };
-use crate::{
-    record::entries_of,
-    wire::{MalformedMessage, MessageReader},
-};
+use crate::record::entries_of;
 
 /// Most bytes of a batch for each byte of its request, beside [`EXPANDED_BYTES`]. A histogram of 160 buckets with long
 /// attributes becomes a hundred times as much.

@@ -8,6 +8,7 @@ use trestle_model::fault::Reason;
 use trestle_proto::{
     PARTS_MAX, are_too_many,
     opentelemetry::proto::common::v1::{AnyValue, KeyValue, any_value::Value},
+    wire::put_bytes,
 };
 
 use super::{
@@ -16,7 +17,7 @@ use super::{
     export::ExportEncoder,
     repair::{AdmittedRecord, Leniency, admit_owned},
 };
-use crate::{record::ATTRIBUTES, wire::put_bytes};
+use crate::record::ATTRIBUTES;
 
 /// Decodes an item.
 ///

@@ -6,7 +6,10 @@ mod points;
 mod tests;
 
 use trestle_model::fault::quoted;
-use trestle_proto::opentelemetry::proto::metrics::v1::{Metric, ResourceMetrics, metric::Data};
+use trestle_proto::{
+    opentelemetry::proto::metrics::v1::{Metric, ResourceMetrics, metric::Data},
+    wire::{MalformedMessage, MessageReader},
+};
 
 use self::{
     point_records::{PointRecords, PointSize},
@@ -17,10 +20,7 @@ use super::{
     export::{ExportEncoder, ExportFields, ItemPlace, ResourceItems},
     items::decoded,
 };
-use crate::{
-    record::entries_of,
-    wire::{MalformedMessage, MessageReader},
-};
+use crate::record::entries_of;
 
 impl ResourceItems for ResourceMetrics {
     const FIELDS: ExportFields =

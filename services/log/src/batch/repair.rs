@@ -3,7 +3,12 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use trestle_proto::opentelemetry::proto::common::v1::KeyValue;
+use trestle_proto::{
+    opentelemetry::proto::common::v1::KeyValue,
+    wire::{
+        FieldValue, MalformedMessage, MessageReader, put_bytes, put_field, put_message, put_varint,
+    },
+};
 
 use super::{
     RecordError, RecordTimes,
@@ -14,12 +19,7 @@ use super::{
         VALUE_DEPTH_MAX,
     },
 };
-use crate::{
-    record::{ATTRIBUTES, TEMPORALITY_MAX, entries_of, split_entry, value_of},
-    wire::{
-        FieldValue, MalformedMessage, MessageReader, put_bytes, put_field, put_message, put_varint,
-    },
-};
+use crate::record::{ATTRIBUTES, TEMPORALITY_MAX, entries_of, split_entry, value_of};
 
 /// The number of the dropped attributes in a record.
 const DROPPED: u32 = 7;

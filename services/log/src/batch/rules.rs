@@ -1,8 +1,7 @@
 //! The rules on a record, and the error of one that breaks them.
 
 use trestle_model::fault::{Fault, Reason};
-
-use crate::wire::MalformedMessage;
+use trestle_proto::wire::MalformedMessage;
 
 /// Most bytes of an encoded record.
 pub(crate) const RECORD_BYTES_MAX: usize = 1024 * 1024;

@@ -5,10 +5,13 @@ mod attributes;
 use std::time::Duration;
 
 use prost::Message as _;
-use trestle_proto::opentelemetry::proto::{
-    common::v1::{AnyValue, any_value::Value},
-    logs::v1::SeverityNumber,
-    trace::v1::{ResourceSpans, Span, span::Event, status::StatusCode},
+use trestle_proto::{
+    opentelemetry::proto::{
+        common::v1::{AnyValue, any_value::Value},
+        logs::v1::SeverityNumber,
+        trace::v1::{ResourceSpans, Span, span::Event, status::StatusCode},
+    },
+    wire::{put_bytes, put_fixed32, put_fixed64, put_varint},
 };
 
 use self::attributes::SpanAttributes;
@@ -19,7 +22,6 @@ use super::{
     items::{ItemRecords, decoded, put_attributes},
     rules::{SPAN_ID_BYTES, TRACE_ID_BYTES},
 };
-use crate::wire::{put_bytes, put_fixed32, put_fixed64, put_varint};
 
 impl ResourceItems for ResourceSpans {
     const FIELDS: ExportFields =

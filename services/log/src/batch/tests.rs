@@ -206,14 +206,14 @@ fn records_beyond_the_limits_are_rejected_by_field() {
 fn a_key_and_a_field_occur_once() {
     let attribute = samples::entry(("k".to_owned(), text("a"))).encode_to_vec();
     let mut twice = Vec::new();
-    crate::wire::put_bytes(&mut twice, 6, &attribute);
-    crate::wire::put_bytes(&mut twice, 6, &attribute);
+    trestle_proto::wire::put_bytes(&mut twice, 6, &attribute);
+    trestle_proto::wire::put_bytes(&mut twice, 6, &attribute);
     let error = RecordChecker::new(TIMES).check(&twice).expect_err("a key twice");
     assert_eq!(error.to_string(), "attributes: has a key twice: key=`k`");
 
     let mut twice = Vec::new();
-    crate::wire::put_fixed64(&mut twice, 1, NOW);
-    crate::wire::put_fixed64(&mut twice, 1, 0);
+    trestle_proto::wire::put_fixed64(&mut twice, 1, NOW);
+    trestle_proto::wire::put_fixed64(&mut twice, 1, 0);
     let error = RecordChecker::new(TIMES).check(&twice).expect_err("a field twice");
     assert_eq!(error.field, "time_unix_nano");
 }

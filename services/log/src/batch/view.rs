@@ -1,7 +1,8 @@
 //! Reads batches.
 
+use trestle_proto::wire::{FieldValue, MalformedMessage, MessageReader};
+
 use super::{FORMAT, FORMAT_WITH_RESOURCES, stored};
-use crate::wire::{FieldValue, MalformedMessage, MessageReader};
 
 /// A stored batch that is malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

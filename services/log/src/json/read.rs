@@ -7,11 +7,11 @@ use serde::{
     Deserializer as _,
     de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor},
 };
+use trestle_proto::wire::{put_bytes, put_fixed64, put_message, put_varint};
 
 use super::{
     BYTES_KEY, DOUBLE_KEY, ESCAPE, SCOPE_ATTRIBUTES, SCOPE_DROPPED, SCOPE_NAME, SCOPE_VERSION,
 };
-use crate::wire::{put_bytes, put_fixed64, put_message, put_varint};
 
 /// JSON of a segment that is not as it was written.
 #[derive(Debug, thiserror::Error)]

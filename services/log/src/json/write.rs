@@ -1,14 +1,12 @@
 //! Encoded values to JSON text.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use trestle_proto::wire::{MalformedMessage, MessageReader};
 
 use super::{
     BYTES_KEY, DOUBLE_KEY, ESCAPE, SCOPE_ATTRIBUTES, SCOPE_DROPPED, SCOPE_NAME, SCOPE_VERSION,
 };
-use crate::{
-    record::{entries_of, split_entry, value_of},
-    wire::{MalformedMessage, MessageReader},
-};
+use crate::record::{entries_of, split_entry, value_of};
 
 /// Deepest values: those that were validated have 16 levels.
 const DEPTH_MAX: usize = 32;

@@ -2,6 +2,10 @@
 
 use std::borrow::Cow;
 
+use trestle_proto::wire::{
+    MalformedMessage, MessageReader, put_bytes, put_field, put_fixed64, put_varint,
+};
+
 use super::{
     ATTRIBUTES, RESOURCE, RecordFields, RecordView, any_value_ref, entries_of, find_entry,
     temporality_name,
@@ -9,7 +13,6 @@ use super::{
 use crate::{
     batch::BatchRow,
     row::{RowFields, ValueRef},
-    wire::{MalformedMessage, MessageReader, put_bytes, put_field, put_fixed64, put_varint},
 };
 
 /// A row of a batch with its fields.

@@ -11,6 +11,7 @@ use arrow_array::{
 };
 use arrow_schema::ArrowError;
 use foldhash::fast::FixedState;
+use trestle_proto::wire::MalformedMessage;
 
 use super::{
     schema::{PromotedType, SegmentSchema, UTC},
@@ -20,7 +21,6 @@ use crate::{
     batch::BatchRow,
     json::{write_entry, write_object, write_scope},
     record::{RESOURCE, RecordView, entries_of, split_entry, temporality_name, value_of},
-    wire::MalformedMessage,
 };
 
 /// Nanoseconds of a microsecond.

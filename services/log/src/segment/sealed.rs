@@ -4,13 +4,13 @@ use std::{collections::HashMap, ops::Range};
 
 use bytes::Bytes;
 use foldhash::fast::FixedState;
+use trestle_proto::wire::{put_bytes, put_fixed32, put_fixed64, put_message, put_varint};
 
 use super::{row::SegmentRow, source::CorruptSegment};
 use crate::{
     json::{MalformedJson, read_entries, read_scope},
     record::{ATTRIBUTES, RESOURCE, RecordFields, temporality_number},
     row::{RowFields as _, ValueRef},
-    wire::{put_bytes, put_fixed32, put_fixed64, put_message, put_varint},
 };
 
 /// Most bytes that are reserved before the size of records is known.

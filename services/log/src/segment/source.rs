@@ -10,9 +10,10 @@ use bytes::Bytes;
 use object_store::path::Path;
 use parquet::errors::ParquetError;
 use trestle_objects::ObjectArea;
+use trestle_proto::wire::MalformedMessage;
 
 use super::checksums::{find_corrupt, frames_around};
-use crate::{json::MalformedJson, wire::MalformedMessage};
+use crate::json::MalformedJson;
 
 /// A segment cannot be read.
 #[derive(Debug, thiserror::Error)]

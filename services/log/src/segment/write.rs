@@ -7,6 +7,7 @@ use parquet::{
     arrow::{ArrowWriter, arrow_writer::ArrowWriterOptions},
     errors::ParquetError,
 };
+use trestle_proto::wire::MalformedMessage;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 pub(super) use self::settings::{ORDER_KEY, ORDER_SERIES};
@@ -14,7 +15,6 @@ use super::{checksums::checksums_of, columns::ColumnBuilders, schema::SegmentSch
 use crate::{
     batch::BatchRow,
     record::{ATTRIBUTES, RESOURCE, RecordView, entries_of},
-    wire::MalformedMessage,
 };
 
 /// Rows that are handed to the encoder at once.

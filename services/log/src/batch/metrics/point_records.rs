@@ -1,6 +1,9 @@
 //! The records of a data point. What they have in common, which is most of them, is encoded and checked once.
 
-use trestle_proto::opentelemetry::proto::common::v1::any_value::Value;
+use trestle_proto::{
+    opentelemetry::proto::common::v1::any_value::Value,
+    wire::{MalformedMessage, MessageReader, put_bytes, put_field, put_fixed64},
+};
 
 use super::points::{Numbers, PointKind, PointNumber};
 use crate::{
@@ -11,7 +14,6 @@ use crate::{
         repair::{AdmittedRecord, Leniency, admit_owned},
     },
     record::{ATTRIBUTES, split_entry},
-    wire::{MalformedMessage, MessageReader, put_bytes, put_field, put_fixed64},
 };
 
 /// How many records a point becomes, and their bytes.

@@ -1,17 +1,17 @@
 //! The numbers of data points, each of which is a record.
 
-use trestle_proto::opentelemetry::proto::{
-    common::v1::KeyValue,
-    metrics::v1::{
-        ExponentialHistogramDataPoint, HistogramDataPoint, Metric, NumberDataPoint,
-        SummaryDataPoint, number_data_point,
+use trestle_proto::{
+    opentelemetry::proto::{
+        common::v1::KeyValue,
+        metrics::v1::{
+            ExponentialHistogramDataPoint, HistogramDataPoint, Metric, NumberDataPoint,
+            SummaryDataPoint, number_data_point,
+        },
     },
-};
-
-use crate::{
-    batch::RecordError,
     wire::{put_bytes, put_fixed64, put_varint},
 };
+
+use crate::batch::RecordError;
 
 /// Most buckets of a point: each is a record.
 const BUCKETS_MAX: usize = 1_024;

@@ -117,8 +117,8 @@ fn a_mark_of_a_resource_is_empty_and_of_format_2_and_after_a_group_with_one() {
     let second = |origin: &[u8]| [origin, record].concat();
     let batch = |format: u8, groups: &[&[u8]]| {
         let mut batch = vec![format];
-        crate::wire::put_fixed64(&mut batch, 1, NOW);
-        groups.iter().for_each(|group| crate::wire::put_bytes(&mut batch, 2, group));
+        trestle_proto::wire::put_fixed64(&mut batch, 1, NOW);
+        groups.iter().for_each(|group| trestle_proto::wire::put_bytes(&mut batch, 2, group));
         batch
     };
     let marked = &second(b"\x22\x00")[..];

@@ -212,17 +212,17 @@ fn a_batch_has_no_memory_for_the_records_that_were_rejected() {
 #[test]
 fn texts_that_are_not_utf8_reject_their_record_only() {
     let mut bad = Vec::new();
-    crate::wire::put_bytes(&mut bad, 3, b"\xFF");
+    trestle_proto::wire::put_bytes(&mut bad, 3, b"\xFF");
     let mut body = Vec::new();
-    crate::wire::put_bytes(&mut body, 5, b"\x0A\x01\xFF");
+    trestle_proto::wire::put_bytes(&mut body, 5, b"\x0A\x01\xFF");
     let mut key = Vec::new();
-    crate::wire::put_bytes(&mut key, 6, b"\x0A\x01\xFF");
+    trestle_proto::wire::put_bytes(&mut key, 6, b"\x0A\x01\xFF");
     let mut of_scope = Vec::new();
     for record in [bad, body, key, log("kept").encode_to_vec()] {
-        crate::wire::put_bytes(&mut of_scope, 2, &record);
+        trestle_proto::wire::put_bytes(&mut of_scope, 2, &record);
     }
     let mut request = Vec::new();
-    crate::wire::put_bytes(&mut request, 2, &of_scope);
+    trestle_proto::wire::put_bytes(&mut request, 2, &of_scope);
 
     let (batch, rejected) = batch_of::<ResourceLogs>(&[request.into()]);
 

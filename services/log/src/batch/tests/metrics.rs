@@ -352,10 +352,10 @@ fn a_malformed_metric_is_rejected_as_one_point() {
     for metric in
         [b"\xFF".to_vec(), b"\x2A\x01\xFF".to_vec(), gauge(vec![double(1.0)]).encode_to_vec()]
     {
-        crate::wire::put_bytes(&mut of_scope, 2, &metric);
+        trestle_proto::wire::put_bytes(&mut of_scope, 2, &metric);
     }
     let mut request = Vec::new();
-    crate::wire::put_bytes(&mut request, 2, &of_scope);
+    trestle_proto::wire::put_bytes(&mut request, 2, &of_scope);
 
     let (batch, rejected) = batch_of::<ResourceMetrics>(&[request.into()]);
 

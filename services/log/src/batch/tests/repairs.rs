@@ -95,7 +95,7 @@ fn an_append_has_the_rule_of_keys_and_rejects_what_else_is_invalid() {
         let mut record = Vec::new();
         for value in ["a", "b"] {
             let entry = pair(key, text(value)).encode_to_vec();
-            crate::wire::put_bytes(&mut record, 6, &entry);
+            trestle_proto::wire::put_bytes(&mut record, 6, &entry);
         }
         Bytes::from(record)
     };

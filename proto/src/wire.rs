@@ -1,10 +1,11 @@
-//! Protobuf read and written field by field, without allocation and without a generated type.
+//! Protobuf read and written field by field: borrowed, without allocation, and without a generated type. Any bytes are
+//! read to their end or to an error.
 
 mod put;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use put::{
+pub use put::{
     begin_message, end_message, put_bytes, put_field, put_fixed32, put_fixed64, put_message,
     put_varint,
 };
@@ -12,101 +13,145 @@ pub(crate) use put::{
 /// An encoded message is malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct MalformedMessage(pub(crate) &'static str);
+pub struct MalformedMessage(pub &'static str);
 
 const CUT_OFF: MalformedMessage = MalformedMessage("message is cut off");
 
 /// The value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FieldValue<'a> {
+pub enum FieldValue<'a> {
+    /// A number of up to 64 bits.
     Varint(u64),
+    /// Eight bytes.
     Fixed64(u64),
+    /// What has a length: text, bytes, a message, a packed list.
     Bytes(&'a [u8]),
+    /// Four bytes.
     Fixed32(u32),
 }
 
 impl<'a> FieldValue<'a> {
+    /// A varint.
+    ///
+    /// # Errors
+    /// Another wire type.
     #[inline]
-    pub(crate) fn varint(self) -> Result<u64, MalformedMessage> {
+    pub fn varint(self) -> Result<u64, MalformedMessage> {
         match self {
             Self::Varint(value) => Ok(value),
             _ => Err(MalformedMessage("wire type is not varint")),
         }
     }
 
+    /// Eight bytes.
+    ///
+    /// # Errors
+    /// Another wire type.
     #[inline]
-    pub(crate) fn fixed64(self) -> Result<u64, MalformedMessage> {
+    pub fn fixed64(self) -> Result<u64, MalformedMessage> {
         match self {
             Self::Fixed64(value) => Ok(value),
             _ => Err(MalformedMessage("wire type is not fixed64")),
         }
     }
 
+    /// Four bytes.
+    ///
+    /// # Errors
+    /// Another wire type.
     #[inline]
-    pub(crate) fn fixed32(self) -> Result<u32, MalformedMessage> {
+    pub fn fixed32(self) -> Result<u32, MalformedMessage> {
         match self {
             Self::Fixed32(value) => Ok(value),
             _ => Err(MalformedMessage("wire type is not fixed32")),
         }
     }
 
+    /// What has a length.
+    ///
+    /// # Errors
+    /// Another wire type.
     #[inline]
-    pub(crate) fn bytes(self) -> Result<&'a [u8], MalformedMessage> {
+    pub fn bytes(self) -> Result<&'a [u8], MalformedMessage> {
         match self {
             Self::Bytes(value) => Ok(value),
             _ => Err(MalformedMessage("wire type is not length-delimited")),
         }
     }
 
+    /// Text.
+    ///
+    /// # Errors
+    /// Another wire type, or bytes that are not UTF-8.
     #[inline]
-    pub(crate) fn text(self) -> Result<&'a str, MalformedMessage> {
+    pub fn text(self) -> Result<&'a str, MalformedMessage> {
         std::str::from_utf8(self.bytes()?).map_err(|_| MalformedMessage("text is not UTF-8"))
     }
 }
 
-/// The fields of a message, in the order in which they are encoded.
+/// What is left to read of a message.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct MessageReader<'a>(&'a [u8]);
+pub struct MessageReader<'a>(&'a [u8]);
 
 impl<'a> MessageReader<'a> {
-    pub(crate) fn new(message: &'a [u8]) -> Self {
+    /// From the first field on.
+    #[must_use]
+    #[inline]
+    pub fn new(message: &'a [u8]) -> Self {
         Self(message)
     }
 
     /// The next field: its number and its value.
+    ///
+    /// # Errors
+    /// A field that is malformed, or a group.
     #[inline]
-    pub(crate) fn next_field(&mut self) -> Result<Option<(u32, FieldValue<'a>)>, MalformedMessage> {
+    pub fn next_field(&mut self) -> Result<Option<(u32, FieldValue<'a>)>, MalformedMessage> {
         if self.0.is_empty() {
             return Ok(None);
         }
-        let key = u32::try_from(self.read_varint()?)
+        let key = u32::try_from(self.varint()?)
             .map_err(|_| MalformedMessage("field number is out of range"))?;
         let number = key >> 3;
         if number == 0 {
             return Err(MalformedMessage("field number is 0"));
         }
         let value = match key & 7 {
-            0 => FieldValue::Varint(self.read_varint()?),
-            1 => FieldValue::Fixed64(u64::from_le_bytes(self.read_array()?)),
-            2 => FieldValue::Bytes(self.read_bytes()?),
-            5 => FieldValue::Fixed32(u32::from_le_bytes(self.read_array()?)),
+            0 => FieldValue::Varint(self.varint()?),
+            1 => FieldValue::Fixed64(u64::from_le_bytes(self.array()?)),
+            2 => FieldValue::Bytes(self.bytes()?),
+            5 => FieldValue::Fixed32(u32::from_le_bytes(self.array()?)),
             _ => return Err(MalformedMessage("wire type is unsupported")),
         };
         Ok(Some((number, value)))
     }
 
+    /// The fields in the order in which they are encoded, up to the first that is malformed.
     #[inline]
-    fn read_varint(&mut self) -> Result<u64, MalformedMessage> {
+    pub fn fields(
+        mut self,
+    ) -> impl Iterator<Item = Result<(u32, FieldValue<'a>), MalformedMessage>> {
+        std::iter::from_fn(move || {
+            let field = self.next_field().transpose();
+            if let Some(Err(_)) = field {
+                self.0 = &[];
+            }
+            field
+        })
+    }
+
+    #[inline]
+    fn varint(&mut self) -> Result<u64, MalformedMessage> {
         match self.0.split_first() {
             Some((first, rest)) if *first < 0x80 => {
                 self.0 = rest;
                 Ok(u64::from(*first))
             }
-            _ => self.read_long_varint(),
+            _ => self.long_varint(),
         }
     }
 
-    fn read_long_varint(&mut self) -> Result<u64, MalformedMessage> {
+    fn long_varint(&mut self) -> Result<u64, MalformedMessage> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let (byte, rest) = self.0.split_first().ok_or(CUT_OFF)?;
@@ -123,15 +168,15 @@ impl<'a> MessageReader<'a> {
     }
 
     #[inline]
-    fn read_bytes(&mut self) -> Result<&'a [u8], MalformedMessage> {
-        let length = usize::try_from(self.read_varint()?).map_err(|_| CUT_OFF)?;
+    fn bytes(&mut self) -> Result<&'a [u8], MalformedMessage> {
+        let length = usize::try_from(self.varint()?).map_err(|_| CUT_OFF)?;
         let (bytes, rest) = self.0.split_at_checked(length).ok_or(CUT_OFF)?;
         self.0 = rest;
         Ok(bytes)
     }
 
     #[inline]
-    fn read_array<const N: usize>(&mut self) -> Result<[u8; N], MalformedMessage> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], MalformedMessage> {
         let (bytes, rest) = self.0.split_first_chunk().ok_or(CUT_OFF)?;
         self.0 = rest;
         Ok(*bytes)

@@ -6,7 +6,8 @@ use prost::encoding::{WireType, encode_key, encode_varint};
 use super::FieldValue;
 
 /// Writes a field as it was read.
-pub(crate) fn put_field(out: &mut Vec<u8>, number: u32, value: FieldValue<'_>) {
+#[inline]
+pub fn put_field(out: &mut Vec<u8>, number: u32, value: FieldValue<'_>) {
     match value {
         FieldValue::Varint(value) => put_varint(out, number, value),
         FieldValue::Fixed64(value) => put_fixed64(out, number, value),
@@ -15,29 +16,40 @@ pub(crate) fn put_field(out: &mut Vec<u8>, number: u32, value: FieldValue<'_>) {
     }
 }
 
-pub(crate) fn put_varint(out: &mut Vec<u8>, number: u32, value: u64) {
+/// Writes a field of a number in as many bytes as it needs.
+#[inline]
+pub fn put_varint(out: &mut Vec<u8>, number: u32, value: u64) {
     encode_key(number, WireType::Varint, out);
     encode_varint(value, out);
 }
 
-pub(crate) fn put_fixed64(out: &mut Vec<u8>, number: u32, value: u64) {
+/// Writes a field of eight bytes.
+#[inline]
+pub fn put_fixed64(out: &mut Vec<u8>, number: u32, value: u64) {
     encode_key(number, WireType::SixtyFourBit, out);
     out.put_u64_le(value);
 }
 
-pub(crate) fn put_fixed32(out: &mut Vec<u8>, number: u32, value: u32) {
+/// Writes a field of four bytes.
+#[inline]
+pub fn put_fixed32(out: &mut Vec<u8>, number: u32, value: u32) {
     encode_key(number, WireType::ThirtyTwoBit, out);
     out.put_u32_le(value);
 }
 
-pub(crate) fn put_bytes(out: &mut Vec<u8>, number: u32, value: &[u8]) {
+/// Writes a field of bytes, of text or of an encoded message.
+#[inline]
+pub fn put_bytes(out: &mut Vec<u8>, number: u32, value: &[u8]) {
     encode_key(number, WireType::LengthDelimited, out);
     encode_varint(value.len() as u64, out);
     out.extend_from_slice(value);
 }
 
 /// Writes a nested message whose length is not determined before it is written.
-pub(crate) fn put_message<E>(
+///
+/// # Errors
+/// That of `write`.
+pub fn put_message<E>(
     out: &mut Vec<u8>,
     number: u32,
     write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
@@ -66,14 +78,14 @@ pub(crate) fn put_message<E>(
 const LENGTH_BYTES: usize = 4;
 
 /// Begins a large nested message, whose bytes are not moved when its length is determined. Returns where they begin.
-pub(crate) fn begin_message(out: &mut Vec<u8>, number: u32) -> usize {
+pub fn begin_message(out: &mut Vec<u8>, number: u32) -> usize {
     encode_key(number, WireType::LengthDelimited, out);
     out.extend_from_slice(&[0; LENGTH_BYTES]);
     out.len()
 }
 
 /// Writes the length of the message that ends here, as a varint that may have more bytes than it needs.
-pub(crate) fn end_message(out: &mut [u8], begin: usize) {
+pub fn end_message(out: &mut [u8], begin: usize) {
     let mut length = out.len().saturating_sub(begin);
     let prefix = begin.checked_sub(LENGTH_BYTES).and_then(|at| out.get_mut(at..begin));
     for (index, byte) in prefix.into_iter().flatten().enumerate() {
