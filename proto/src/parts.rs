@@ -12,15 +12,13 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use prost::{
-    Message as _, Name,
-    bytes::Buf,
-    encoding::{WireType, decode_key, decode_varint},
-};
+use prost::{Message as _, Name};
 use prost_types::{
     DescriptorProto, FieldDescriptorProto, FileDescriptorSet,
     field_descriptor_proto::{Label, Type},
 };
+
+use crate::wire::{FieldValue, MessageReader};
 
 /// Most parts of a message: a page of 1,000 entities with 252 properties each fits. Decoded, they
 /// take some 50 MB.
@@ -171,26 +169,21 @@ pub fn are_too_many<T: Name>(encoded: &[u8]) -> bool {
     shape.is_some_and(|shape| count(shape, encoded, (DEPTH_MAX, false), &mut left).is_none())
 }
 
-/// Takes what a message has from `left`; none when that is not enough.
+/// Takes what a message has from `left`, up to what is malformed; none when that is not enough.
 fn count(
     shape: &Shape,
-    mut encoded: &[u8],
+    encoded: &[u8],
     (depth, is_encoded): (usize, bool),
     left: &mut Allowance,
 ) -> Option<()> {
-    let mut seen = 0_u128;
-    while encoded.has_remaining() {
-        let Ok((tag, wire_type)) = decode_key(&mut encoded) else {
-            return Some(());
-        };
-        let Some(value) = value(wire_type, &mut encoded) else {
-            return Some(());
-        };
-        let Some(field) = shape.field(tag) else {
+    let (mut seen, mut fields) = (0_u128, MessageReader::new(encoded));
+    // The decoder skips groups, so what follows them counts.
+    while let Ok(Some((number, value))) = fields.next_with_groups() {
+        let Some(field) = shape.field(number) else {
             left.take_idle()?;
             continue;
         };
-        let bit = 1_u128.checked_shl(tag).unwrap_or_default();
+        let bit = 1_u128.checked_shl(number).unwrap_or_default();
         if field.is_repeated {
             left.take_part(is_encoded)?;
         } else if seen & bit != 0 {
@@ -198,29 +191,13 @@ fn count(
         }
         seen |= bit;
         let inner = field.inner.and_then(|index| SHAPES.list.get(index));
-        if let (Some(inner), Some(depth)) = (inner, depth.checked_sub(1)) {
-            count(inner, value, (depth, is_encoded || field.is_encoded), left)?;
+        if let (Some(inner), Some(depth), Some(FieldValue::Bytes(message))) =
+            (inner, depth.checked_sub(1), value)
+        {
+            count(inner, message, (depth, is_encoded || field.is_encoded), left)?;
         }
     }
     Some(())
-}
-
-/// Skips the value of a field; its bytes where it has a length, none where it is malformed.
-fn value<'a>(wire_type: WireType, encoded: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let bytes = match wire_type {
-        WireType::Varint => {
-            decode_varint(encoded).ok()?;
-            return Some(&[]);
-        }
-        WireType::SixtyFourBit => 8,
-        WireType::ThirtyTwoBit => 4,
-        WireType::LengthDelimited => usize::try_from(decode_varint(encoded).ok()?).ok()?,
-        // Not in proto3, so it contains no part.
-        WireType::StartGroup | WireType::EndGroup => return Some(&[]),
-    };
-    let (value, rest) = encoded.split_at_checked(bytes)?;
-    *encoded = rest;
-    Some(value)
 }
 
 #[cfg(test)]

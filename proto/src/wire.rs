@@ -16,6 +16,7 @@ pub use put::{
 pub struct MalformedMessage(pub &'static str);
 
 const CUT_OFF: MalformedMessage = MalformedMessage("message is cut off");
+const UNSUPPORTED: MalformedMessage = MalformedMessage("wire type is unsupported");
 
 /// The value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,6 +108,21 @@ impl<'a> MessageReader<'a> {
     /// A field that is malformed, or a group.
     #[inline]
     pub fn next_field(&mut self) -> Result<Option<(u32, FieldValue<'a>)>, MalformedMessage> {
+        match self.next_with_groups()? {
+            Some((number, Some(value))) => Ok(Some((number, value))),
+            Some((_, None)) => Err(UNSUPPORTED),
+            None => Ok(None),
+        }
+    }
+
+    /// The next field; without a value where a group begins or ends, as no message of proto3 has one.
+    ///
+    /// # Errors
+    /// A field that is malformed.
+    #[inline]
+    pub fn next_with_groups(
+        &mut self,
+    ) -> Result<Option<(u32, Option<FieldValue<'a>>)>, MalformedMessage> {
         if self.0.is_empty() {
             return Ok(None);
         }
@@ -120,10 +136,11 @@ impl<'a> MessageReader<'a> {
             0 => FieldValue::Varint(self.varint()?),
             1 => FieldValue::Fixed64(u64::from_le_bytes(self.array()?)),
             2 => FieldValue::Bytes(self.bytes()?),
+            3 | 4 => return Ok(Some((number, None))),
             5 => FieldValue::Fixed32(u32::from_le_bytes(self.array()?)),
-            _ => return Err(MalformedMessage("wire type is unsupported")),
+            _ => return Err(UNSUPPORTED),
         };
-        Ok(Some((number, value)))
+        Ok(Some((number, Some(value))))
     }
 
     /// The fields in the order in which they are encoded, up to the first that is malformed.

@@ -199,3 +199,13 @@ fn no_field_follows_what_is_malformed() {
         assert_eq!(fields.next(), None, "{malformed}");
     }
 }
+
+#[test]
+fn groups_are_passed_over_where_they_are_asked_for() {
+    // A varint in a group.
+    let message = [0x0B, 8, 1, 0x0C];
+    let mut reader = MessageReader::new(&message);
+    let read: Vec<_> = std::iter::from_fn(|| reader.next_with_groups().transpose()).collect();
+    assert_eq!(read, [Ok((1, None)), Ok((1, Some(FieldValue::Varint(1)))), Ok((1, None))]);
+    assert!(MessageReader::new(&message).next_field().is_err());
+}
