@@ -2,9 +2,9 @@
 //!
 //! Fields may have any order, and those of a later contract are ignored.
 
-use prost::encoding::{WireType, decode_key, decode_varint};
 use tonic::Status;
 use trestle_model::fault::{Fault, Reason};
+use trestle_proto::wire::{FieldValue, MalformedMessage, MessageReader};
 use trestle_rpc::status::{DOMAIN, IntoStatus as _};
 
 use crate::error::RestError;
@@ -13,6 +13,12 @@ use crate::error::RestError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the table service answered with an entity that cannot be read")]
 pub(crate) struct Unreadable;
+
+impl From<MalformedMessage> for Unreadable {
+    fn from(_: MalformedMessage) -> Self {
+        Self
+    }
+}
 
 impl From<Unreadable> for Status {
     fn from(unreadable: Unreadable) -> Self {
@@ -68,12 +74,14 @@ mod property {
 /// Reads every field that is not a property.
 pub(super) fn system(encoded: &[u8]) -> Result<System<'_>, Unreadable> {
     let mut system = System::default();
-    for field in WireFields(encoded) {
+    for field in MessageReader::new(encoded).fields() {
         match field? {
-            (entity::PARTITION_KEY, WireField::Bytes(bytes)) => system.partition_key = text(bytes)?,
-            (entity::ROW_KEY, WireField::Bytes(bytes)) => system.row_key = text(bytes)?,
-            (entity::TIMESTAMP, WireField::Bytes(bytes)) => system.timestamp = time(bytes)?,
-            (entity::ETAG, WireField::Bytes(bytes)) => system.etag = text(bytes)?,
+            (entity::PARTITION_KEY, FieldValue::Bytes(bytes)) => {
+                system.partition_key = text(bytes)?;
+            }
+            (entity::ROW_KEY, FieldValue::Bytes(bytes)) => system.row_key = text(bytes)?,
+            (entity::TIMESTAMP, FieldValue::Bytes(bytes)) => system.timestamp = time(bytes)?,
+            (entity::ETAG, FieldValue::Bytes(bytes)) => system.etag = text(bytes)?,
             _ => {}
         }
     }
@@ -84,19 +92,19 @@ pub(super) fn system(encoded: &[u8]) -> Result<System<'_>, Unreadable> {
 pub(super) fn properties(
     encoded: &[u8],
 ) -> impl Iterator<Item = Result<(&str, WireValue<'_>), Unreadable>> {
-    WireFields(encoded).filter_map(|field| match field {
-        Ok((entity::PROPERTY, WireField::Bytes(bytes))) => named(bytes).transpose(),
+    MessageReader::new(encoded).fields().filter_map(|field| match field {
+        Ok((entity::PROPERTY, FieldValue::Bytes(bytes))) => named(bytes).transpose(),
         Ok(_) => None,
-        Err(unreadable) => Some(Err(unreadable)),
+        Err(malformed) => Some(Err(malformed.into())),
     })
 }
 
 fn named(encoded: &[u8]) -> Result<Option<(&str, WireValue<'_>)>, Unreadable> {
     let (mut name, mut found) = ("", None);
-    for field in WireFields(encoded) {
+    for field in MessageReader::new(encoded).fields() {
         match field? {
-            (property::NAME, WireField::Bytes(bytes)) => name = text(bytes)?,
-            (property::VALUE, WireField::Bytes(bytes)) => found = value(bytes)?,
+            (property::NAME, FieldValue::Bytes(bytes)) => name = text(bytes)?,
+            (property::VALUE, FieldValue::Bytes(bytes)) => found = value(bytes)?,
             _ => {}
         }
     }
@@ -105,19 +113,19 @@ fn named(encoded: &[u8]) -> Result<Option<(&str, WireValue<'_>)>, Unreadable> {
 
 fn value(encoded: &[u8]) -> Result<Option<WireValue<'_>>, Unreadable> {
     let mut value = None;
-    for field in WireFields(encoded) {
+    for field in MessageReader::new(encoded).fields() {
         value = match field? {
-            (1, WireField::Bytes(bytes)) => Some(WireValue::String(text(bytes)?)),
-            (2, WireField::Varint(number)) => Some(WireValue::Int32(int32(number))),
-            (3, WireField::Varint(number)) => Some(WireValue::Int64(number.cast_signed())),
-            (4, WireField::Fixed(bytes)) => Some(WireValue::Double(f64::from_le_bytes(bytes))),
-            (5, WireField::Varint(number)) => Some(WireValue::Boolean(number != 0)),
-            (6, WireField::Bytes(bytes)) => {
+            (1, FieldValue::Bytes(bytes)) => Some(WireValue::String(text(bytes)?)),
+            (2, FieldValue::Varint(number)) => Some(WireValue::Int32(int32(number))),
+            (3, FieldValue::Varint(number)) => Some(WireValue::Int64(number.cast_signed())),
+            (4, FieldValue::Fixed64(bits)) => Some(WireValue::Double(f64::from_bits(bits))),
+            (5, FieldValue::Varint(number)) => Some(WireValue::Boolean(number != 0)),
+            (6, FieldValue::Bytes(bytes)) => {
                 let (seconds, nanos) = time(bytes)?;
                 Some(WireValue::DateTime(seconds, nanos))
             }
-            (7, WireField::Bytes(bytes)) => Some(WireValue::Guid(text(bytes)?)),
-            (8, WireField::Bytes(bytes)) => Some(WireValue::Binary(bytes)),
+            (7, FieldValue::Bytes(bytes)) => Some(WireValue::Guid(text(bytes)?)),
+            (8, FieldValue::Bytes(bytes)) => Some(WireValue::Binary(bytes)),
             _ => value,
         };
     }
@@ -126,10 +134,10 @@ fn value(encoded: &[u8]) -> Result<Option<WireValue<'_>>, Unreadable> {
 
 fn time(encoded: &[u8]) -> Result<(i64, i32), Unreadable> {
     let (mut seconds, mut nanos) = (0, 0);
-    for field in WireFields(encoded) {
+    for field in MessageReader::new(encoded).fields() {
         match field? {
-            (1, WireField::Varint(number)) => seconds = number.cast_signed(),
-            (2, WireField::Varint(number)) => nanos = int32(number),
+            (1, FieldValue::Varint(number)) => seconds = number.cast_signed(),
+            (2, FieldValue::Varint(number)) => nanos = int32(number),
             _ => {}
         }
     }
@@ -144,61 +152,4 @@ fn int32(number: u64) -> i32 {
 
 fn text(bytes: &[u8]) -> Result<&str, Unreadable> {
     str::from_utf8(bytes).map_err(|_| Unreadable)
-}
-
-/// A field of a message.
-enum WireField<'a> {
-    Varint(u64),
-    Fixed([u8; 8]),
-    Bytes(&'a [u8]),
-    /// Of a type that no supported field has.
-    Other,
-}
-
-/// The fields of a message, one after the other; ends after a malformed one.
-struct WireFields<'a>(&'a [u8]);
-
-impl<'a> WireFields<'a> {
-    fn field(&mut self) -> Result<(u32, WireField<'a>), Unreadable> {
-        let (number, wire_type) = decode_key(&mut self.0).map_err(|_| Unreadable)?;
-        let field = match wire_type {
-            WireType::Varint => {
-                WireField::Varint(decode_varint(&mut self.0).map_err(|_| Unreadable)?)
-            }
-            WireType::SixtyFourBit => {
-                let (bytes, rest) = self.0.split_first_chunk().ok_or(Unreadable)?;
-                self.0 = rest;
-                WireField::Fixed(*bytes)
-            }
-            WireType::LengthDelimited => {
-                let len = decode_varint(&mut self.0).map_err(|_| Unreadable)?;
-                let len = usize::try_from(len).map_err(|_| Unreadable)?;
-                let (bytes, rest) = self.0.split_at_checked(len).ok_or(Unreadable)?;
-                self.0 = rest;
-                WireField::Bytes(bytes)
-            }
-            WireType::ThirtyTwoBit => {
-                let (_, rest) = self.0.split_at_checked(4).ok_or(Unreadable)?;
-                self.0 = rest;
-                WireField::Other
-            }
-            WireType::StartGroup | WireType::EndGroup => return Err(Unreadable),
-        };
-        Ok((number, field))
-    }
-}
-
-impl<'a> Iterator for WireFields<'a> {
-    type Item = Result<(u32, WireField<'a>), Unreadable>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.0.is_empty() {
-            return None;
-        }
-        let field = self.field();
-        if field.is_err() {
-            self.0 = &[];
-        }
-        Some(field)
-    }
 }
