@@ -45,26 +45,23 @@ pub fn put_bytes(out: &mut Vec<u8>, number: u32, value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// Writes a nested message whose length is not determined before it is written.
+/// Writes a nested message or a packed list, whose length is not determined before it is written.
 ///
 /// # Errors
 /// That of `write`.
-pub fn put_message<E>(
-    out: &mut Vec<u8>,
+pub fn put_message<W: AsMut<Vec<u8>>, E>(
+    out: &mut W,
     number: u32,
-    write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    write: impl FnOnce(&mut W) -> Result<(), E>,
 ) -> Result<(), E> {
-    encode_key(number, WireType::LengthDelimited, out);
-    let at = out.len();
-    out.push(0);
+    encode_key(number, WireType::LengthDelimited, out.as_mut());
+    let at = out.as_mut().len();
+    out.as_mut().push(0);
     write(out)?;
+    let out = out.as_mut();
     let length = out.len() - at - 1;
-    match u8::try_from(length) {
-        Ok(short @ ..0x80) => {
-            if let Some(byte) = out.get_mut(at) {
-                *byte = short;
-            }
-        }
+    match (u8::try_from(length), out.get_mut(at)) {
+        (Ok(short @ ..0x80), Some(byte)) => *byte = short,
         _ => {
             let mut prefix = Vec::with_capacity(10);
             encode_varint(length as u64, &mut prefix);

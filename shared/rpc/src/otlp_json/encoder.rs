@@ -2,6 +2,7 @@
 
 use bytes::BufMut as _;
 use prost::encoding::{WireType, encode_key, encode_varint};
+use trestle_proto::wire::put_bytes;
 
 use super::{contract::NumberKind, values::Number};
 
@@ -28,9 +29,7 @@ impl Encoder {
 
     /// Writes a field of text or bytes.
     pub(super) fn put_bytes(&mut self, number: u32, value: &[u8]) {
-        encode_key(number, WireType::LengthDelimited, &mut self.bytes);
-        encode_varint(value.len() as u64, &mut self.bytes);
-        self.bytes.extend_from_slice(value);
+        put_bytes(&mut self.bytes, number, value);
     }
 
     /// Writes a truth value, with the key of its field unless it is an element of a packed list.
@@ -87,29 +86,10 @@ impl Encoder {
             encode_key(number, wire_type, &mut self.bytes);
         }
     }
+}
 
-    /// Writes a message or a packed list, whose length is not determined before it is written.
-    ///
-    /// # Errors
-    /// That of `write`.
-    pub(super) fn put_nested<E>(
-        &mut self,
-        number: u32,
-        write: impl FnOnce(&mut Self) -> Result<(), E>,
-    ) -> Result<(), E> {
-        encode_key(number, WireType::LengthDelimited, &mut self.bytes);
-        let at = self.bytes.len();
-        self.bytes.push(0);
-        write(self)?;
-        let length = self.bytes.len() - at - 1;
-        match (u8::try_from(length), self.bytes.get_mut(at)) {
-            (Ok(short @ ..0x80), Some(byte)) => *byte = short,
-            _ => {
-                let mut prefix = Vec::with_capacity(10);
-                encode_varint(length as u64, &mut prefix);
-                self.bytes.splice(at..=at, prefix);
-            }
-        }
-        Ok(())
+impl AsMut<Vec<u8>> for Encoder {
+    fn as_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use trestle_proto::wire::put_message;
 
 use super::{
     contract::{CONTRACT, FieldForm, FieldKind, MessageForm},
@@ -142,7 +143,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
         let key = self.key();
         let encoder = self.encoder;
         match &field.kind {
-            FieldKind::Message(name) => encoder.put_nested(field.number, |encoder| {
+            FieldKind::Message(name) => put_message(encoder, field.number, |encoder| {
                 MessageSeed { encoder, message: CONTRACT.message(name) }.deserialize(value)
             })?,
             FieldKind::Text => {
@@ -198,7 +199,7 @@ impl<'de> Visitor<'de> for ListVisitor<'_, '_> {
             }
         };
         match is_packed {
-            true => encoder.put_nested(field.number, write),
+            true => put_message(encoder, field.number, write),
             false => write(encoder),
         }
     }
