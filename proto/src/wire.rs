@@ -6,8 +6,8 @@ mod put;
 mod tests;
 
 pub use put::{
-    begin_message, end_message, put_bytes, put_field, put_fixed32, put_fixed64, put_message,
-    put_varint,
+    begin_message, end_message, push_varint, put_bytes, put_field, put_fixed32, put_fixed64,
+    put_message, put_varint,
 };
 
 /// An encoded message is malformed.
@@ -90,7 +90,7 @@ impl<'a> FieldValue<'a> {
     }
 }
 
-/// What is left to read of a message.
+/// What is left to read of a message: field by field in any order, or by what a canonical message has next.
 #[derive(Debug, Clone, Copy)]
 pub struct MessageReader<'a>(&'a [u8]);
 
@@ -134,7 +134,7 @@ impl<'a> MessageReader<'a> {
         }
         let value = match key & 7 {
             0 => FieldValue::Varint(self.varint()?),
-            1 => FieldValue::Fixed64(u64::from_le_bytes(self.array()?)),
+            1 => FieldValue::Fixed64(self.fixed64()?),
             2 => FieldValue::Bytes(self.bytes()?),
             3 | 4 => return Ok(Some((number, None))),
             5 => FieldValue::Fixed32(u32::from_le_bytes(self.array()?)),
@@ -157,8 +157,47 @@ impl<'a> MessageReader<'a> {
         })
     }
 
+    /// Whether all is read.
+    #[must_use]
     #[inline]
-    fn varint(&mut self) -> Result<u64, MalformedMessage> {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Bytes that are left to read.
+    #[must_use]
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Takes the key of a field, its number and its wire type in one byte, if that is next.
+    #[inline]
+    pub fn take_tag(&mut self, tag: u8) -> bool {
+        match self.0.split_first() {
+            Some((first, rest)) if *first == tag => {
+                self.0 = rest;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// One byte, whatever it is of.
+    ///
+    /// # Errors
+    /// The end of the message.
+    #[inline]
+    pub fn byte(&mut self) -> Result<u8, MalformedMessage> {
+        self.array().map(|[byte]| byte)
+    }
+
+    /// A number in up to ten bytes, which need not be the fewest.
+    ///
+    /// # Errors
+    /// More than 64 bits, or the end of the message.
+    #[inline]
+    pub fn varint(&mut self) -> Result<u64, MalformedMessage> {
         match self.0.split_first() {
             Some((first, rest)) if *first < 0x80 => {
                 self.0 = rest;
@@ -184,12 +223,25 @@ impl<'a> MessageReader<'a> {
         Err(MalformedMessage("varint is too long"))
     }
 
+    /// Bytes with their length before them.
+    ///
+    /// # Errors
+    /// The end of the message.
     #[inline]
-    fn bytes(&mut self) -> Result<&'a [u8], MalformedMessage> {
+    pub fn bytes(&mut self) -> Result<&'a [u8], MalformedMessage> {
         let length = usize::try_from(self.varint()?).map_err(|_| CUT_OFF)?;
         let (bytes, rest) = self.0.split_at_checked(length).ok_or(CUT_OFF)?;
         self.0 = rest;
         Ok(bytes)
+    }
+
+    /// A number in eight bytes.
+    ///
+    /// # Errors
+    /// The end of the message.
+    #[inline]
+    pub fn fixed64(&mut self) -> Result<u64, MalformedMessage> {
+        self.array().map(u64::from_le_bytes)
     }
 
     #[inline]

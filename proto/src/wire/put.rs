@@ -1,7 +1,7 @@
 //! Protobuf written field by field.
 
 use bytes::BufMut;
-use prost::encoding::{WireType, encode_key, encode_varint};
+use prost::encoding::WireType;
 
 use super::FieldValue;
 
@@ -16,32 +16,50 @@ pub fn put_field(out: &mut Vec<u8>, number: u32, value: FieldValue<'_>) {
     }
 }
 
+/// Writes a number in as many bytes as it needs, without a key.
+#[inline]
+pub fn push_varint(out: &mut Vec<u8>, mut number: u64) {
+    loop {
+        let [low, ..] = number.to_le_bytes();
+        number >>= 7;
+        if number == 0 {
+            return out.push(low);
+        }
+        out.push(low | 0x80);
+    }
+}
+
+#[inline]
+fn push_key(out: &mut Vec<u8>, number: u32, wire_type: WireType) {
+    push_varint(out, u64::from(number) << 3 | wire_type as u64);
+}
+
 /// Writes a field of a number in as many bytes as it needs.
 #[inline]
 pub fn put_varint(out: &mut Vec<u8>, number: u32, value: u64) {
-    encode_key(number, WireType::Varint, out);
-    encode_varint(value, out);
+    push_key(out, number, WireType::Varint);
+    push_varint(out, value);
 }
 
 /// Writes a field of eight bytes.
 #[inline]
 pub fn put_fixed64(out: &mut Vec<u8>, number: u32, value: u64) {
-    encode_key(number, WireType::SixtyFourBit, out);
+    push_key(out, number, WireType::SixtyFourBit);
     out.put_u64_le(value);
 }
 
 /// Writes a field of four bytes.
 #[inline]
 pub fn put_fixed32(out: &mut Vec<u8>, number: u32, value: u32) {
-    encode_key(number, WireType::ThirtyTwoBit, out);
+    push_key(out, number, WireType::ThirtyTwoBit);
     out.put_u32_le(value);
 }
 
 /// Writes a field of bytes, of text or of an encoded message.
 #[inline]
 pub fn put_bytes(out: &mut Vec<u8>, number: u32, value: &[u8]) {
-    encode_key(number, WireType::LengthDelimited, out);
-    encode_varint(value.len() as u64, out);
+    push_key(out, number, WireType::LengthDelimited);
+    push_varint(out, value.len() as u64);
     out.extend_from_slice(value);
 }
 
@@ -54,7 +72,7 @@ pub fn put_message<W: AsMut<Vec<u8>>, E>(
     number: u32,
     write: impl FnOnce(&mut W) -> Result<(), E>,
 ) -> Result<(), E> {
-    encode_key(number, WireType::LengthDelimited, out.as_mut());
+    push_key(out.as_mut(), number, WireType::LengthDelimited);
     let at = out.as_mut().len();
     out.as_mut().push(0);
     write(out)?;
@@ -64,7 +82,7 @@ pub fn put_message<W: AsMut<Vec<u8>>, E>(
         (Ok(short @ ..0x80), Some(byte)) => *byte = short,
         _ => {
             let mut prefix = Vec::with_capacity(10);
-            encode_varint(length as u64, &mut prefix);
+            push_varint(&mut prefix, length as u64);
             out.splice(at..=at, prefix);
         }
     }
@@ -76,7 +94,7 @@ const LENGTH_BYTES: usize = 4;
 
 /// Begins a large nested message, whose bytes are not moved when its length is determined. Returns where they begin.
 pub fn begin_message(out: &mut Vec<u8>, number: u32) -> usize {
-    encode_key(number, WireType::LengthDelimited, out);
+    push_key(out, number, WireType::LengthDelimited);
     out.extend_from_slice(&[0; LENGTH_BYTES]);
     out.len()
 }

@@ -209,3 +209,19 @@ fn groups_are_passed_over_where_they_are_asked_for() {
     assert_eq!(read, [Ok((1, None)), Ok((1, Some(FieldValue::Varint(1)))), Ok((1, None))]);
     assert!(MessageReader::new(&message).next_field().is_err());
 }
+
+#[test]
+fn a_canonical_message_is_read_by_what_is_next() {
+    let mut reader = MessageReader::new(b"\x0A\x02hi\x96\x01\x07\x01\0\0\0\0\0\0\0\x80");
+
+    assert!(!reader.take_tag(0x12));
+    assert!(reader.take_tag(0x0A));
+    assert_eq!(reader.bytes(), Ok(&b"hi"[..]));
+    assert_eq!(reader.varint(), Ok(150));
+    assert_eq!(reader.byte(), Ok(7));
+    assert_eq!(reader.fixed64(), Ok(1));
+    assert_eq!((reader.len(), reader.is_empty()), (1, false));
+    assert!(reader.fixed64().is_err() && reader.varint().is_err());
+    assert!(reader.is_empty() && !reader.take_tag(0));
+    assert!(reader.byte().is_err() && reader.bytes().is_err());
+}

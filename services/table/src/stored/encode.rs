@@ -1,7 +1,9 @@
 //! Writing the stored form.
 
 use bytes::Bytes;
+use prost::encoding::encoded_len_varint;
 use trestle_model::{etag::format_etag, time::Ticks};
+use trestle_proto::wire::push_varint;
 
 use super::{
     FORMAT, HEADER_BYTES,
@@ -56,8 +58,8 @@ pub fn seal(body: &[u8], written_at: Ticks) -> Bytes {
 fn value_len(value: &Value) -> usize {
     match value {
         Value::String(text) => chunk_len(text.len()),
-        Value::Int32(number) => 1 + varint_len(i64::from(*number).cast_unsigned()),
-        Value::Int64(number) => 1 + varint_len(number.cast_unsigned()),
+        Value::Int32(number) => 1 + encoded_len_varint(i64::from(*number).cast_unsigned()),
+        Value::Int64(number) => 1 + encoded_len_varint(number.cast_unsigned()),
         Value::Double(_) => 9,
         Value::Boolean(_) => 2,
         Value::DateTime(ticks) => chunk_len(time_len(*ticks)),
@@ -107,7 +109,7 @@ fn time_parts(ticks: Ticks) -> [(u8, u64); 2] {
 
 fn time_len(ticks: Ticks) -> usize {
     let parts = time_parts(ticks).into_iter().filter(|(_, number)| *number != 0);
-    parts.map(|(_, number)| 1 + varint_len(number)).sum()
+    parts.map(|(_, number)| 1 + encoded_len_varint(number)).sum()
 }
 
 fn push_time(out: &mut Vec<u8>, ticks: Ticks) {
@@ -121,28 +123,11 @@ fn push_time(out: &mut Vec<u8>, ticks: Ticks) {
 
 /// Bytes of a chunk with its tag and its length.
 fn chunk_len(len: usize) -> usize {
-    1 + varint_len(len as u64) + len
+    1 + encoded_len_varint(len as u64) + len
 }
 
 fn push_chunk(out: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
     out.push(tag);
     push_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
-}
-
-fn varint_len(number: u64) -> usize {
-    let bits = u64::BITS - (number | 1).leading_zeros();
-    bits.div_ceil(7) as usize
-}
-
-fn push_varint(out: &mut Vec<u8>, mut number: u64) {
-    loop {
-        let [low, ..] = number.to_le_bytes();
-        number >>= 7;
-        if number == 0 {
-            out.push(low);
-            return;
-        }
-        out.push(low | 0x80);
-    }
 }

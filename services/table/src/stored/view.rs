@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use trestle_filter::EdmValueRef;
 use trestle_model::time::Ticks;
+use trestle_proto::wire::MessageReader;
 
-use super::wire::{WireReader, entity, property, text, timestamp, value};
+use super::wire::{entity, property, text, timestamp, value};
 use crate::{
     corrupt::CorruptRecord,
     value::{Value, parse_guid},
@@ -47,7 +48,7 @@ impl<'a> EntityView<'a> {
     pub fn properties(&self) -> PropertyReader<'a> {
         match self.open() {
             Ok((_, _, properties)) => properties,
-            Err(corrupt) => PropertyReader { rest: WireReader(&[]), failed: Some(corrupt) },
+            Err(corrupt) => PropertyReader { rest: MessageReader::new(&[]), failed: Some(corrupt) },
         }
     }
 
@@ -68,9 +69,9 @@ impl<'a> EntityView<'a> {
     /// The bytes of both keys, and the properties.
     #[inline]
     pub(crate) fn open(&self) -> Result<(&'a [u8], &'a [u8], PropertyReader<'a>), CorruptRecord> {
-        let mut reader = WireReader(self.wire);
+        let mut reader = MessageReader::new(self.wire);
         let mut key = |tag| {
-            if reader.take_tag(tag) { reader.chunk() } else { Ok(&[][..]) }
+            if reader.take_tag(tag) { reader.bytes() } else { Ok(&[][..]) }
         };
         let partition_key = key(entity::PARTITION_KEY)?;
         let row_key = key(entity::ROW_KEY)?;
@@ -83,7 +84,7 @@ impl<'a> EntityView<'a> {
 pub(crate) struct RawProperty<'a> {
     /// Bytes of the name.
     pub(crate) name: &'a [u8],
-    rest: WireReader<'a>,
+    rest: MessageReader<'a>,
 }
 
 impl<'a> RawProperty<'a> {
@@ -92,7 +93,7 @@ impl<'a> RawProperty<'a> {
         if !self.rest.take_tag(property::VALUE) {
             return Err(CorruptRecord("property has no value"));
         }
-        let value = self.rest.chunk()?;
+        let value = self.rest.bytes()?;
         if !self.rest.is_empty() {
             return Err(CorruptRecord("property has unknown fields"));
         }
@@ -103,7 +104,7 @@ impl<'a> RawProperty<'a> {
 /// The properties of an encoded entity.
 #[derive(Debug, Clone)]
 pub struct PropertyReader<'a> {
-    rest: WireReader<'a>,
+    rest: MessageReader<'a>,
     failed: Option<CorruptRecord>,
 }
 
@@ -117,11 +118,11 @@ impl<'a> PropertyReader<'a> {
         if !self.rest.take_tag(entity::PROPERTY) {
             return Ok(None);
         }
-        let mut rest = WireReader(self.rest.chunk()?);
+        let mut rest = MessageReader::new(self.rest.bytes()?);
         if !rest.take_tag(property::NAME) {
             return Err(CorruptRecord("property has no name"));
         }
-        let name = rest.chunk()?;
+        let name = rest.bytes()?;
         Ok(Some(RawProperty { name, rest }))
     }
 
@@ -129,7 +130,7 @@ impl<'a> PropertyReader<'a> {
     pub(super) fn offset(&self, wire: &[u8]) -> Result<usize, CorruptRecord> {
         match self.failed {
             Some(corrupt) => Err(corrupt),
-            None => Ok(wire.len().saturating_sub(self.rest.0.len())),
+            None => Ok(wire.len().saturating_sub(self.rest.len())),
         }
     }
 
@@ -141,11 +142,11 @@ impl<'a> PropertyReader<'a> {
         if !self.rest.take_tag(entity::TIMESTAMP) {
             return Err(CorruptRecord("entity has no timestamp"));
         }
-        let time = read_time(self.rest.chunk()?)?;
+        let time = read_time(self.rest.bytes()?)?;
         if !self.rest.take_tag(entity::ETAG) {
             return Err(CorruptRecord("entity has no etag"));
         }
-        text(self.rest.chunk()?)?;
+        text(self.rest.bytes()?)?;
         if !self.rest.is_empty() {
             return Err(CorruptRecord("entity has unknown fields"));
         }
@@ -163,7 +164,7 @@ impl<'a> Iterator for PropertyReader<'a> {
         });
         if item.is_err() {
             // One error ends the walk.
-            *self = PropertyReader { rest: WireReader(&[]), failed: None };
+            *self = PropertyReader { rest: MessageReader::new(&[]), failed: None };
         }
         item.transpose()
     }
@@ -176,26 +177,26 @@ impl<'a> Iterator for PropertyReader<'a> {
 #[inline]
 fn read_value(message: &[u8]) -> Result<EdmValueRef<'_>, CorruptRecord> {
     use EdmValueRef as V;
-    let mut reader = WireReader(message);
+    let mut reader = MessageReader::new(message);
     let value = match reader.byte()? {
-        value::STRING => V::String(text(reader.chunk()?)?),
+        value::STRING => V::String(text(reader.bytes()?)?),
         value::INT32 => {
             let number = i32::try_from(reader.varint()?.cast_signed());
             V::Int32(number.map_err(|_| CorruptRecord("number is out of range"))?)
         }
         value::INT64 => V::Int64(reader.varint()?.cast_signed()),
-        value::DOUBLE => V::Double(f64::from_le_bytes(reader.fixed64()?)),
+        value::DOUBLE => V::Double(f64::from_bits(reader.fixed64()?)),
         value::BOOLEAN => match reader.byte()? {
             0 => V::Boolean(false),
             1 => V::Boolean(true),
             _ => return Err(CorruptRecord("boolean is neither true nor false")),
         },
-        value::DATETIME => V::DateTime(read_time(reader.chunk()?)?),
+        value::DATETIME => V::DateTime(read_time(reader.bytes()?)?),
         value::GUID => {
-            let guid = parse_guid(text(reader.chunk()?)?);
+            let guid = parse_guid(text(reader.bytes()?)?);
             V::Guid(guid.ok_or(CorruptRecord("guid is malformed"))?)
         }
-        value::BINARY => V::Binary(reader.chunk()?),
+        value::BINARY => V::Binary(reader.bytes()?),
         _ => return Err(CorruptRecord("value has an unknown type")),
     };
     if reader.is_empty() { Ok(value) } else { Err(CorruptRecord("value has unknown fields")) }
@@ -218,7 +219,7 @@ pub(super) fn to_value(value: EdmValueRef<'_>, source: &Bytes) -> Value {
 
 #[inline]
 fn read_time(message: &[u8]) -> Result<Ticks, CorruptRecord> {
-    let mut reader = WireReader(message);
+    let mut reader = MessageReader::new(message);
     let mut part = |tag| {
         if reader.take_tag(tag) { reader.varint() } else { Ok(0) }
     };

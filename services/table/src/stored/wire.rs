@@ -1,4 +1,4 @@
-//! The few forms of protobuf that a canonical entity is made of, read without allocation.
+//! What a canonical entity is made of.
 
 use crate::corrupt::CorruptRecord;
 
@@ -33,78 +33,6 @@ pub(super) mod value {
 pub(super) mod timestamp {
     pub(in crate::stored) const SECONDS: u8 = 0x08;
     pub(in crate::stored) const NANOS: u8 = 0x10;
-}
-
-/// What is left to read.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct WireReader<'a>(pub(super) &'a [u8]);
-
-impl<'a> WireReader<'a> {
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Takes `tag`, if it is next.
-    #[inline]
-    pub(super) fn take_tag(&mut self, tag: u8) -> bool {
-        match self.0.split_first() {
-            Some((first, rest)) if *first == tag => {
-                self.0 = rest;
-                true
-            }
-            _ => false,
-        }
-    }
-
-    #[inline]
-    pub(super) fn byte(&mut self) -> Result<u8, CorruptRecord> {
-        let (first, rest) = self.0.split_first().ok_or(CorruptRecord("message is cut off"))?;
-        self.0 = rest;
-        Ok(*first)
-    }
-
-    /// A number of up to ten bytes.
-    #[inline]
-    pub(super) fn varint(&mut self) -> Result<u64, CorruptRecord> {
-        let first = self.byte()?;
-        if first < 0x80 { Ok(u64::from(first)) } else { self.long_varint(first) }
-    }
-
-    fn long_varint(&mut self, first: u8) -> Result<u64, CorruptRecord> {
-        let mut number = u64::from(first & 0x7F);
-        for shift in (7..64).step_by(7) {
-            let byte = self.byte()?;
-            if shift == 63 && byte > 1 {
-                break;
-            }
-            number |= u64::from(byte & 0x7F) << shift;
-            if byte < 0x80 {
-                return Ok(number);
-            }
-        }
-        Err(CorruptRecord("number is too long"))
-    }
-
-    /// Bytes with their length before them.
-    #[inline]
-    pub(super) fn chunk(&mut self) -> Result<&'a [u8], CorruptRecord> {
-        let len =
-            usize::try_from(self.varint()?).map_err(|_| CorruptRecord("length is too large"))?;
-        let (chunk, rest) =
-            self.0.split_at_checked(len).ok_or(CorruptRecord("message is cut off"))?;
-        self.0 = rest;
-        Ok(chunk)
-    }
-
-    /// Eight bytes.
-    #[inline]
-    pub(super) fn fixed64(&mut self) -> Result<[u8; 8], CorruptRecord> {
-        let (bytes, rest) =
-            self.0.split_first_chunk().ok_or(CorruptRecord("message is cut off"))?;
-        self.0 = rest;
-        Ok(*bytes)
-    }
 }
 
 #[inline]
