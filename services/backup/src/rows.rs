@@ -8,6 +8,7 @@
 //! that a change of a row changes one run, and rows that come or go change the runs around them and no others.
 
 use bytes::Bytes;
+use prost::encoding::encode_varint;
 use trestle_kv::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -61,7 +62,7 @@ impl RowChunker {
         };
         let suffix = key.get(shared..).unwrap_or_default();
         for number in [shared, suffix.len(), value.len()] {
-            push_varint(&mut self.bytes, number);
+            encode_varint(number as u64, &mut self.bytes);
         }
         self.bytes.extend_from_slice(suffix);
         self.bytes.extend_from_slice(value);
@@ -87,17 +88,6 @@ impl RowChunker {
     fn cut(&mut self) -> ChunkedRows {
         let Self { bytes, rows, first, last } = std::mem::take(self);
         ChunkedRows { bytes, rows, first, last }
-    }
-}
-
-fn push_varint(out: &mut Vec<u8>, mut number: usize) {
-    loop {
-        let [low, ..] = number.to_le_bytes();
-        number >>= 7;
-        if number == 0 {
-            return out.push(low & 0x7F);
-        }
-        out.push(low | 0x80);
     }
 }
 
