@@ -7,7 +7,7 @@ use super::rules::{
     ATTRIBUTE_KEY_BYTES_MAX, ATTRIBUTES_MAX, ORIGIN_BYTES_MAX, RECORD_BYTES_MAX, RecordError,
     RecordTimes, VALUE_DEPTH_MAX,
 };
-use crate::record::TEMPORALITY_MAX;
+use crate::record::{TEMPORALITY_MAX, entries_of};
 
 /// Names of the fields of a record, by number.
 const FIELDS: [&str; 24] = [
@@ -155,6 +155,7 @@ impl<'a> RecordChecker<'a> {
             ));
         }
         let malformed = |error| RecordError::malformed("", error);
+        let entry = entry.bytes().map_err(malformed)?;
         let key = self.check_entry(entry, VALUE_DEPTH_MAX).map_err(malformed)?;
         if key.is_empty() || key.len() > ATTRIBUTE_KEY_BYTES_MAX {
             let rule =
@@ -187,12 +188,8 @@ impl<'a> RecordChecker<'a> {
     }
 
     /// Validates a `KeyValue`, and returns its key.
-    fn check_entry(
-        &mut self,
-        entry: FieldValue<'a>,
-        depth: usize,
-    ) -> Result<&'a [u8], MalformedMessage> {
-        let mut fields = MessageReader::new(entry.bytes()?);
+    fn check_entry(&mut self, entry: &'a [u8], depth: usize) -> Result<&'a [u8], MalformedMessage> {
+        let mut fields = MessageReader::new(entry);
         let (mut key, mut has_value) = (None, false);
         while let Some((number, value)) = fields.next_field()? {
             match number {
@@ -229,21 +226,15 @@ impl<'a> RecordChecker<'a> {
                 2 | 3 => drop(value.varint()?),
                 4 => drop(value.fixed64()?),
                 5 => {
-                    let mut values = MessageReader::new(value.bytes()?);
-                    while let Some((number, value)) = values.next_field()? {
-                        if number == 1 {
-                            self.check_any_value(value.bytes()?, inner)?;
-                        }
+                    for value in entries_of(value.bytes()?, 1) {
+                        self.check_any_value(value?, inner)?;
                     }
                 }
                 6 => {
                     let start = self.keys.len();
-                    let mut entries = MessageReader::new(value.bytes()?);
-                    while let Some((number, entry)) = entries.next_field()? {
-                        if number == 1 {
-                            let key = self.check_entry(entry, inner)?;
-                            self.keys.push(key);
-                        }
+                    for entry in entries_of(value.bytes()?, 1) {
+                        let key = self.check_entry(entry?, inner)?;
+                        self.keys.push(key);
                     }
                     if self.repeated_key(start).is_some() {
                         return Err(KEY_TWICE);
