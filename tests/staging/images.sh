@@ -64,6 +64,37 @@ s3_image() {
   export S3_IMAGE=localhost/seaweedfs:staging-test
 }
 
+# PostgreSQL of Debian in place of the official image; without it the tests of three processes are skipped.
+postgres_image() {
+  local version files=$work/postgres sources=$script_dir/postgres program programs=(/bin/sh) made
+  version=$({ find /usr/lib/postgresql -mindepth 1 -maxdepth 1 -printf '%f\n' 2>/dev/null || true; } |
+    sort --version-sort | tail -n 1)
+  if [ ! -x "/usr/lib/postgresql/$version/bin/initdb" ]; then
+    echo "SKIPPED: tests of three processes over a database, there is no PostgreSQL of Debian on this machine"
+    return
+  fi
+  for program in initdb postgres pg_isready; do
+    programs+=("/usr/lib/postgresql/$version/bin/$program")
+  done
+  programs_image postgres-programs "${programs[@]}"
+  made=$(cat "$work/postgres-programs/.complete" "$sources"/*)
+  if [ "$made" != "$(cat "$files/.complete" 2>/dev/null || true)" ] ||
+    ! "$ENGINE" image inspect localhost/postgres:staging-test >/dev/null 2>&1; then
+    rm -rf "$files"
+    # The server looks for its libraries in `lib` beside the `bin` that it is in.
+    mkdir -p "$files"/root/{etc,lib,usr/share/{postgresql,zoneinfo}} "$files"/owned/{lib/postgresql/data,run/postgresql}
+    cp --recursive "/usr/share/postgresql/$version" "$files/root/usr/share/postgresql/"
+    find "/usr/lib/postgresql/$version/lib" -maxdepth 1 -name '*.so' ! -name 'llvm*' \
+      -exec cp --target-directory "$files/root/lib" {} +
+    echo 'postgres:x:999:999::/var/lib/postgresql:/bin/sh' >"$files/root/etc/passwd"
+    cp "$sources/entrypoint.sh" "$files/root/"
+    cp "$sources/Dockerfile" "$files/"
+    "$ENGINE" build --quiet --tag localhost/postgres:staging-test "$files" >/dev/null
+    printf '%s\n' "$made" >"$files/.complete"
+  fi
+  export POSTGRES_IMAGE=localhost/postgres:staging-test
+}
+
 # Whether the Go of this machine is new enough for the module in a directory.
 has_go_for() { command -v go >/dev/null && (cd "$1" && go list -m >/dev/null 2>&1); }
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Starts deploy/compose.staging.yaml in containers, and breaks it on purpose.
+# Starts deploy/compose.staging.yaml and deploy/compose.distributed.yaml in containers, and breaks them on purpose.
 #
 #   tests/staging/run.sh [pytest arguments]
 #
 # With Docker where an engine runs, else with podman as root. Installs podman, Prometheus and the tools with CI=true, as
 # root and with apt. Pulls nothing: the image of the server is built from target/image, which deploy/binary.sh makes, or
-# from a static debug binary; those of the collector, Prometheus and the object store from what package registries have.
+# from a static debug binary; those of the collector, Prometheus, PostgreSQL and the object store from what package
+# registries have.
 # Ends with code 0 and a line that begins with SKIPPED where there is no engine.
 script_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$script_dir/../setup.sh"
@@ -24,6 +25,7 @@ probe_engine
 server_image
 prometheus_image
 s3_image
+postgres_image
 collector_image
 kustomize_binary
 

@@ -2,17 +2,18 @@
 
 import re
 import shlex
+import stat
 
 import pytest
 import yaml
 
 from stack import DEPLOY, run, ENGINE
 
-COMPOSE = [DEPLOY / "compose.yaml", DEPLOY / "compose.staging.yaml", DEPLOY / "compose.mtls.yaml"]
+COMPOSE = [DEPLOY / f"compose{name}.yaml" for name in ("", ".staging", ".mtls", ".distributed")]
 STAGING = (DEPLOY.parent / "docs" / "staging.md").read_text()
 # Set by the suite or by scripts, and by no operator.
 INTERNAL = {"TRESTLE_REVISION", "TRESTLE_CERTIFICATES", "TRACES_ENDPOINT", "COLLECTOR_DEBUG", "AWS_REGION"}
-INTERNAL |= {f"{name}_IMAGE" for name in ("COLLECTOR", "JAEGER", "PROMETHEUS", "GRAFANA", "S3")}
+INTERNAL |= {f"{name}_IMAGE" for name in ("COLLECTOR", "JAEGER", "PROMETHEUS", "GRAFANA", "S3", "POSTGRES")}
 # Without a default: the stack does not start without them, and deploy/secrets.sh makes them.
 SECRETS = {"TRESTLE_GATEWAY_SECRET", "GRAFANA_ADMIN_PASSWORD"}
 
@@ -31,7 +32,7 @@ def read_by_compose():
 
 def test_every_variable_is_documented_with_its_default():
     lines = (DEPLOY / ".env.example").read_text().splitlines()
-    shown = dict(line.lstrip("#").split("=", 1) for line in lines if re.match(r"#?[A-Z_]+=", line))
+    shown = dict(line.lstrip("#").split("=", 1) for line in lines if re.match(r"#?[A-Z_0-9]+=", line))
     known = read_by_compose()
     assert shown.keys() <= known.keys(), shown.keys() - known.keys()
     assert {name: shown[name] for name in shown if known[name]} == {
@@ -53,20 +54,36 @@ def test_the_script_makes_secrets_once(tmp_path):
     file = tmp_path / ".env"
     file.write_text("TRESTLE_PORT=1\nTRESTLE_GATEWAY_SECRET=\n")
     run([DEPLOY / "secrets.sh", file])
-    made = file.read_text()
+    made, password = file.read_text(), tmp_path / "secrets" / "database.password"
+    made_password = password.read_text()
     run([DEPLOY / "secrets.sh", file])
 
     assert file.read_text() == made
+    assert password.read_text() == made_password
     variables = dict(line.split("=", 1) for line in made.splitlines())
     assert variables.keys() == SECRETS | {"TRESTLE_PORT"}
     assert len({variables[name] for name in SECRETS}) == len(SECRETS)
-    assert all(re.fullmatch("[0-9a-f]{64}", variables[name]) for name in SECRETS)
+    assert all(re.fullmatch("[0-9a-f]{64}", secret) for secret in [made_password, *map(variables.get, SECRETS)])
+    # Containers read the file as users of their own, and nobody else enters the folder.
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (password, password.parent)] == [0o444, 0o700]
 
 
 def test_the_dashboards_need_a_password():
     grafana = yaml.safe_load((DEPLOY / "compose.staging.yaml").read_text())["services"]["grafana"]["environment"]
     assert grafana["GF_AUTH_ANONYMOUS_ENABLED"] == "false"
     assert grafana["GF_SECURITY_ADMIN_PASSWORD"].startswith("${GRAFANA_ADMIN_PASSWORD:?")
+
+
+def test_the_database_is_not_published_and_has_its_password_from_the_file_of_the_processes():
+    file = yaml.safe_load((DEPLOY / "compose.distributed.yaml").read_text())
+    database = file["services"].pop("database")
+    assert "ports" not in database and all(file["networks"][name]["internal"] for name in database["networks"])
+    place = "/run/secrets/database.password"
+    assert database["environment"]["POSTGRES_PASSWORD_FILE"] == place
+    assert "POSTGRES_PASSWORD" not in database["environment"]
+    for process in file["services"].values():
+        assert process["environment"]["TRESTLE__STORAGE__ENGINE_PASSWORD_FILE"] == place
+        assert process["secrets"] == database["secrets"] == ["database.password"]
 
 
 def test_no_role_trusts_callers_by_their_address():

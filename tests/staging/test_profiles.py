@@ -69,7 +69,7 @@ def secured(stack, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def secured_channel(secured):
-    with signed(secured) as channel:
+    with signed(secured.grpc) as channel:
         yield channel
 
 
