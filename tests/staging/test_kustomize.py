@@ -15,22 +15,50 @@ from stack import DEPLOY, ROLES, run
 KUSTOMIZE = os.environ.get("KUSTOMIZE")
 PROBES = {"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/readyz"}
 COMPONENT = "app.kubernetes.io/component"
+EXAMPLE, DISTRIBUTED = DEPLOY / "kustomize" / "example", DEPLOY / "kustomize" / "distributed"
+# The workloads of each overlay.
+OVERLAYS = {EXAMPLE: ROLES, DISTRIBUTED: ("trestle",)}
+# What a script or a user puts beside an overlay.
+SECRETS = ("acme.key", "gateway.secret", "database.password", "database-ca.pem")
 
 pytestmark = pytest.mark.skipif(not KUSTOMIZE, reason="no kustomize could be built on this machine")
+each_overlay = pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: path.name)
+each_workload = pytest.mark.parametrize(
+    ("overlay", "role"),
+    [(overlay, role) for overlay, roles in OVERLAYS.items() for role in roles],
+    ids=lambda part: getattr(part, "name", part),
+)
 
 
 @pytest.fixture(scope="module")
-def objects(tmp_path_factory):
-    """Everything that the example makes of the base, by kind and name, with secrets of its script."""
-    copied = tmp_path_factory.mktemp("overlay")
-    example = copied / "kustomize" / "example"
-    made = shutil.ignore_patterns("acme.key", "gateway.secret")
-    shutil.copytree(DEPLOY / "kustomize", copied / "kustomize", ignore=made)
-    without = subprocess.run([KUSTOMIZE, "build", example], capture_output=True)
-    assert without.returncode != 0, "no manifest without secrets of its own"
-    run([example / "secrets.sh"])
-    rendered = run([KUSTOMIZE, "build", example])
-    return {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(rendered)}
+def rendered(tmp_path_factory):
+    """Everything that each overlay makes, by kind and name, with secrets of its script."""
+    copied = tmp_path_factory.mktemp("overlay") / "kustomize"
+    shutil.copytree(DEPLOY / "kustomize", copied, ignore=shutil.ignore_patterns(*SECRETS))
+    # The authority of a database.
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    made += ["-subj", "/CN=authority", "-keyout", "/dev/null", "-out", copied / DISTRIBUTED.name / "database-ca.pem"]
+    run(made)
+    rendered = {}
+    for overlay in OVERLAYS:
+        folder = copied / overlay.name
+        without = subprocess.run([KUSTOMIZE, "build", folder], capture_output=True)
+        assert without.returncode != 0, "no manifest without secrets of its own"
+        run([folder / "secrets.sh"])
+        every = yaml.safe_load_all(run([KUSTOMIZE, "build", folder]))
+        rendered[overlay] = {(one["kind"], one["metadata"]["name"]): one for one in every}
+    return rendered
+
+
+@pytest.fixture
+def overlay():
+    """The one of a test that is for no other."""
+    return EXAMPLE
+
+
+@pytest.fixture
+def objects(rendered, overlay):
+    return rendered[overlay]
 
 
 def of_kind(objects, *kinds):
@@ -47,12 +75,19 @@ def container(pod):
     return only
 
 
+def environment(pod):
+    """The variables of a pod, as one with an address has them."""
+    found = {one["name"]: one.get("value", "10.0.0.5") for one in container(pod)["env"]}
+    return {name: re.sub(r"\$\((\w+)\)", lambda use: found[use[1]], value) for name, value in found.items()}
+
+
 def image_variables():
     """What the image sets."""
     file = (DEPLOY / "Dockerfile").read_text()
     return dict(re.findall(r"\b(TRESTLE__\w+)=(\S+)", file))
 
 
+@each_overlay
 def test_every_object_is_valid(objects):
     version = kubernetes_validate.latest_version()
     checked = 0
@@ -62,10 +97,10 @@ def test_every_object_is_valid(objects):
         if kind != "ServiceMonitor":
             kubernetes_validate.validate(one, version, strict=True)
             checked += 1
-    assert checked > 10
+    assert checked > 5
 
 
-@pytest.mark.parametrize("role", ROLES)
+@each_workload
 def test_each_role_has_probes_a_budget_and_stays_apart_from_others(objects, role):
     pod = pods(objects)[role]
     only = container(pod)
@@ -80,32 +115,34 @@ def test_each_role_has_probes_a_budget_and_stays_apart_from_others(objects, role
     assert selector.items() <= pod["metadata"]["labels"].items()
     assert only["securityContext"]["readOnlyRootFilesystem"]
     mounts = {mount["mountPath"] for mount in only["volumeMounts"]}
-    assert ("/data" in mounts) == (role != "gateway")
+    assert ("/data" in mounts) == (role in of_kind(objects, "StatefulSet"))
 
 
-def test_services_lead_to_ports_of_their_pods(objects):
+@each_overlay
+def test_services_lead_to_ports_of_their_pods(objects, overlay):
     services = of_kind(objects, "Service")
-    assert sorted(services) == sorted(ROLES)
+    assert sorted(services) == sorted(OVERLAYS[overlay])
     for name, service in services.items():
         pod = pods(objects)[name]
         assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
         ports = {port["name"] for port in container(pod)["ports"]}
         assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports
-    for variable in container(pods(objects)["gateway"])["env"]:
-        if endpoint := re.fullmatch(r"http://(\w+):(\d+)", variable["value"]):
+    for value in [value for pod in pods(objects).values() for value in environment(pod).values()]:
+        if endpoint := re.fullmatch(r"http://(\w+):(\d+)", value):
             assert int(endpoint[2]) in {port["port"] for port in services[endpoint[1]]["spec"]["ports"]}
 
 
-@pytest.mark.parametrize("role", ROLES)
+@each_workload
 def test_each_role_exports_what_the_staging_stack_exports(objects, role):
     staging = yaml.safe_load((DEPLOY / "compose.staging.yaml").read_text())["x-environment"]
-    variables = {one["name"]: one["value"] for one in container(pods(objects)[role])["env"]}
+    variables = environment(pods(objects)[role])
     for name in ("LOG_FORMAT", "METRICS_BY_METHOD"):
         name = f"TRESTLE__TELEMETRY__{name}"
         assert variables[name] == staging[name]
 
 
-def test_the_monitor_scrapes_every_role_with_the_labels_of_the_dashboards(objects):
+@each_overlay
+def test_the_monitor_scrapes_every_role_with_the_labels_of_the_dashboards(objects, overlay):
     (monitor,) = of_kind(objects, "ServiceMonitor").values()
     (endpoint,) = monitor["spec"]["endpoints"]
     assert [rule["targetLabel"] for rule in endpoint["relabelings"]] == ["role"]
@@ -113,13 +150,13 @@ def test_the_monitor_scrapes_every_role_with_the_labels_of_the_dashboards(object
         labels = service["metadata"]["labels"]
         assert monitor["spec"]["selector"]["matchLabels"].items() <= labels.items()
         assert labels[monitor["spec"]["jobLabel"]] == "trestle"
-        assert labels[COMPONENT] in ROLES
+        assert labels[COMPONENT] in OVERLAYS[overlay]
         assert endpoint["port"] in {port["name"] for port in service["spec"]["ports"]}
 
 
-@pytest.mark.parametrize("role", ROLES)
+@each_workload
 def test_a_server_accepts_the_settings_of_each_role(objects, tmp_path, role):
-    variables = {one["name"]: one["value"] for one in container(pods(objects)[role])["env"]}
+    variables = environment(pods(objects)[role])
     mounts = {one["name"]: one["mountPath"] for one in container(pods(objects)[role])["volumeMounts"]}
     text = "".join(variables.values())
     for volume in pods(objects)[role]["spec"].get("volumes", []):
@@ -142,11 +179,39 @@ def test_a_server_accepts_the_settings_of_each_role(objects, tmp_path, role):
 @pytest.mark.parametrize("role", [role for role in ROLES if role != "gateway"])
 def test_a_role_accepts_no_caller_without_the_secret_of_gateways(objects, role):
     every = pods(objects)
-    variables = {one["name"]: one["value"] for one in container(every[role])["env"]}
+    variables = environment(every[role])
     assert variables["TRESTLE__SERVER__TRUST_CALLERS"] == "true"
-    of_gateway = {one["name"]: one["value"] for one in container(every["gateway"])["env"]}
+    of_gateway = environment(every["gateway"])
     name = "TRESTLE__SERVER__GATEWAY_SECRET_FILE"
     assert variables[name] == of_gateway[name]
     volumes = [next(one for one in every[pod]["spec"]["volumes"] if one["name"] == "gateway-secret")
                for pod in (role, "gateway")]
     assert volumes[0] == volumes[1]
+
+
+def test_processes_over_a_database_are_what_the_compose_file_starts(rendered):
+    compose = yaml.safe_load((DEPLOY / "compose.distributed.yaml").read_text())["services"]
+    processes = {name: service for name, service in compose.items() if name != "database"}
+    (workload,) = of_kind(rendered[DISTRIBUTED], "Deployment").values()
+    assert workload["spec"]["replicas"] == len(processes)
+    variables = environment(workload["spec"]["template"])
+    for process in processes.values():
+        for name in ("TRESTLE__SERVER__ROLES", "TRESTLE__SERVER__AZURE_BLOB"):
+            assert variables[name] == process["environment"][name]
+
+
+def test_processes_over_a_database_have_no_volume_and_reach_each_other(rendered):
+    (workload,) = of_kind(rendered[DISTRIBUTED], "Deployment").values()
+    pod = workload["spec"]["template"]
+    assert all("secret" in volume for volume in pod["spec"]["volumes"])
+    ports = {port["name"]: port["containerPort"] for port in container(pod)["ports"]}
+    (address,) = [one["name"] for one in container(pod)["env"] if "valueFrom" in one]
+    assert environment(pod)["TRESTLE__SERVER__PEER_ADDRESS"] == f"http://{environment(pod)[address]}:{ports['grpc']}"
+
+
+def test_two_of_three_processes_stay_while_pods_are_replaced(rendered):
+    objects = rendered[DISTRIBUTED]
+    (workload,) = of_kind(objects, "Deployment").values()
+    (budget,) = of_kind(objects, "PodDisruptionBudget").values()
+    assert workload["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"] == budget["spec"]["maxUnavailable"] == 1
+    assert workload["spec"]["replicas"] > 2
