@@ -29,7 +29,7 @@ use Runs::{Block, By, Packages, Words};
 
 /// The commands that other suites run: page, beginning of the command, suite, and how. An empty page is every page, and
 /// one that ends with a slash every page of that folder.
-const SUITES: [(&str, &str, &str, Runs); 47] = [
+const SUITES: [(&str, &str, &str, Runs); 51] = [
     ("docs/guides/", "", "tests/clients/guides/transcript.py", By("\"docs/guides\"")),
     (
         "",
@@ -118,6 +118,30 @@ const SUITES: [(&str, &str, &str, Runs); 47] = [
         "deploy/kustomize/example/secrets.sh",
         "tests/staging/test_kustomize.py",
         By("\"secrets.sh\""),
+    ),
+    (
+        "docs/scale-out.md",
+        "deploy/secrets.sh",
+        "tests/staging/test_distributed.py",
+        By("DEPLOY / \"secrets.sh\""),
+    ),
+    (
+        "docs/scale-out.md",
+        "docker compose -f deploy/compose.distributed.yaml up",
+        "tests/staging/test_distributed.py",
+        By("DEPLOY / \"compose.distributed.yaml\""),
+    ),
+    (
+        "docs/scale-out.md",
+        "deploy/kustomize/distributed/secrets.sh",
+        "tests/staging/test_kustomize.py",
+        By("folder / \"secrets.sh\""),
+    ),
+    (
+        "docs/scale-out.md",
+        "kubectl ",
+        "tests/staging/test_kustomize.py",
+        By("\"kustomize\" / \"distributed\""),
     ),
     ("", "docker compose", "tests/staging/stack.py", By("self.compose(\"up\"")),
     (
