@@ -60,8 +60,11 @@ impl Sweeper {
     /// The first error; the other steps were executed too, and the next tick retries.
     pub(crate) async fn tick(&self, scope: SweepScope) -> Result<bool, QueueError> {
         let mut steps = vec![self.sweep_expired().await, self.checkpoint_all().await];
-        if scope == SweepScope::Store {
-            steps.extend([self.sweep_deleted().await, self.sweep_deduplication().await]);
+        match scope {
+            SweepScope::Store => {
+                steps.extend([self.sweep_deleted().await, self.sweep_deduplication().await]);
+            }
+            SweepScope::Own => steps.push(self.forget_deleted().await),
         }
         let mut more = false;
         for step in steps {

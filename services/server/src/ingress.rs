@@ -67,15 +67,17 @@ pub(crate) fn direct(
     Ok(Ingress { calls, azure: Vec::new(), watches: Vec::new() })
 }
 
-/// The calls of the other processes of the store, which have authenticated the caller, beside the `calls` of all others.
+/// The calls of the other processes of the store, which have authenticated the caller, beside `calls` of clients.
 pub(crate) fn beside_peers(
     context: &BuildContext<'_>,
     roles: &[UpstreamRole],
     calls: CallService,
 ) -> CallService {
-    let Some(secret) = context.members.secret() else { return calls };
-    let trust = PeerTrust { secret: Some(secret.clone()), without_certificate: true };
-    CallService::new(StorePeers::new(secret, trusted(context, roles, trust), calls))
+    let peers = context.members.secret().map(|secret| {
+        let trust = PeerTrust { secret: Some(secret.clone()), without_certificate: true };
+        (secret, trusted(context, roles, trust))
+    });
+    CallService::new(StorePeers::new(peers, calls))
 }
 
 /// The layers before `roles` for calls whose caller a trusted peer authenticated.

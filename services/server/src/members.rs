@@ -21,21 +21,21 @@ use std::{
 use opentelemetry::metrics::Meter;
 use serde_json::json;
 use tokio::time::{Instant, timeout};
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 use trestle_identity::gateway_secret::GatewaySecret;
 use trestle_kv::{
     ChangeSpec, CommitError, Domain, DomainRef, Engine, EngineError, Entry, Keyspace, ReadId,
     Reads, ScanLimit, Span, Version, Writes, transact,
 };
 use trestle_model::time::Ticks;
-use trestle_rpc::{instance::instance_id, quota::LiveQuotas, semconv};
+use trestle_rpc::{instance::instance_id, quota::LiveQuotas, semconv, upstream::Remote};
 use trestle_runtime::{admin::AdminPage, task::Task};
 
 use self::{peers::PeerLinks, secret::SECRET};
 use crate::{
     compose::NodeDeps,
     process_error::ProcessError,
-    roles::{DrainAction, ROLES, TABLE},
+    roles::{DrainAction, QUEUE, ROLES, TABLE},
     settings::Settings,
     upstreams,
 };
@@ -134,6 +134,8 @@ struct SharedStore {
     renewed: Mutex<Option<Instant>>,
     /// When it was looked last. One look at a time.
     looked: tokio::sync::Mutex<Option<Instant>>,
+    /// The address of this process as the others see it, until it was tried.
+    to_itself: Mutex<Option<Remote>>,
     /// The process ends, and takes nothing more.
     is_leaving: AtomicBool,
 }
@@ -153,11 +155,16 @@ impl StoreMembers {
         let Some(engine) = engine.cloned() else { return Ok(Self(None)) };
         let address = address::own(settings, deps.listen.unwrap_or(settings.server.listen))?;
         let secret = secret::of_store(&*engine, deps.random).await?;
-        // Certificates that this process cannot use for its own address are of no use for the others.
-        upstreams::peer(settings, &address, &secret)?;
         let own = StoreMember::new(instance_id(), served(settings).join(","), address);
+        // Certificates that this process cannot use for its own address are of no use for the others.
+        let to_itself = match own.has(QUEUE.name) {
+            true => Some(upstreams::peer(settings, &own.address, &secret)?),
+            false => None,
+        };
         let links = PeerLinks::new(settings, secret);
-        let store = Arc::new(SharedStore::new(engine, own, (quotas.clone(), links)));
+        let mut store = SharedStore::new(engine, own, (quotas.clone(), links));
+        store.to_itself = Mutex::new(to_itself);
+        let store = Arc::new(store);
         store.observe(&deps.meter);
         let failed = |reason: String| ProcessError::Members { reason };
         store.renew().await.map_err(|error| failed(error.to_string()))?;
@@ -180,6 +187,7 @@ impl StoreMembers {
                     store.renew().await?;
                 }
                 store.look().await?;
+                store.try_address().await;
                 Ok(false)
             }
         }))
@@ -226,9 +234,9 @@ impl SharedStore {
         own: StoreMember,
         (quotas, links): (LiveQuotas, PeerLinks),
     ) -> Self {
-        let (known, renewed, looked) = Default::default();
+        let (known, renewed, looked, to_itself) = Default::default();
         let is_leaving = AtomicBool::new(false);
-        Self { engine, own, quotas, links, known, renewed, looked, is_leaving }
+        Self { engine, own, quotas, links, known, renewed, looked, to_itself, is_leaving }
     }
 
     /// Reports how many processes are known. Holds the store weakly, so that metrics keep none open.
@@ -254,6 +262,16 @@ impl SharedStore {
     fn is_renewal_due(&self) -> bool {
         let is_over = |renewed: Instant| renewed.elapsed() >= EVERY;
         self.renewed().is_none_or(is_over) && !self.is_leaving.load(SeqCst)
+    }
+
+    /// Warns once where this process does not reach itself at the address that it told the others.
+    async fn try_address(&self) {
+        let untried = self.to_itself.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(remote) = untried else { return };
+        if let Some(problem) = remote.problem().await {
+            let address = self.own.address.as_str();
+            warn!(address, problem, "the other processes may not reach this one: see server.peer_address");
+        }
     }
 
     /// How many processes share the rates of this one: at least itself.

@@ -14,7 +14,7 @@ pub const SECRET_BYTES_MAX: usize = 512;
 /// The header of a call with the secret of gateways.
 const HEADER: HeaderName = HeaderName::from_static("trestle-gateway-secret");
 /// The header of a call with the secret of the processes of a store.
-const STORE_HEADER: HeaderName = HeaderName::from_static("trestle-store-secret");
+pub(crate) const STORE_HEADER: HeaderName = HeaderName::from_static("trestle-store-secret");
 
 /// A secret of gateways, or of the processes of a store. Never printed.
 #[derive(Clone)]

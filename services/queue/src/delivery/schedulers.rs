@@ -231,6 +231,12 @@ impl Schedulers {
         self.retained.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 
+    /// How many queues have retained data.
+    #[cfg(test)]
+    pub(crate) fn retained_queues(&self) -> usize {
+        self.retained.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// Closes the scheduler of a queue that was deleted or cleared.
     pub(crate) fn close(&self, id: QueueId) {
         let scheduler = self.lock().remove(&id);

@@ -49,6 +49,16 @@ impl Sweeper {
         failed.map_or(Ok(more), Err)
     }
 
+    /// Drops what this process retained of deleted queues, whose rows another one removes. Each is there for
+    /// [`GRACE`] at least, so that every process sees it.
+    pub(super) async fn forget_deleted(&self) -> Result<bool, QueueError> {
+        for entry in self.deleted_ranges().await? {
+            let (id, _) = keys::deleted_range_of(&entry.key)?;
+            self.messages.schedulers.forget(id);
+        }
+        Ok(false)
+    }
+
     async fn sweep_range(&self, entry: &Entry) -> Result<bool, QueueError> {
         let (id, part) = keys::deleted_range_of(&entry.key)?;
         let range = DeletedRange::decode(&entry.value)?;

@@ -69,11 +69,14 @@ impl Sweeper {
 
     /// Scans the expiry buckets of a queue that may contain expired messages, if this process may own the queue.
     async fn examine(&self, queue: &FoundQueue) -> Result<(), AttemptError> {
+        // Before anything is retained for it.
+        if !self.messages.schedulers.may_own(queue) {
+            return Ok(());
+        }
         let id = queue.record.id;
         let buckets = self.messages.schedulers.expiry_buckets(id);
         let now = self.messages.engine.now();
-        if !buckets.with(|buckets| buckets.is_due(now)) || !self.messages.schedulers.may_own(queue)
-        {
+        if !buckets.with(|buckets| buckets.is_due(now)) {
             return Ok(());
         }
         // A bucket belongs to one scan, from its beginning to its end.

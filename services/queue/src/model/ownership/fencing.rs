@@ -14,6 +14,7 @@ use crate::{
     keys,
     messages::MessageOperations,
     receive::Receive,
+    sweep::{SweepScope, Sweeper},
 };
 
 async fn send(world: &World, service: usize, text: &str) -> Outcome {
@@ -166,6 +167,21 @@ async fn a_delete_by_another_process_releases_waiting_consumers() {
 
     let error = consumer.await.expect("no panic").expect_err("released");
     assert!(matches!(error, QueueError::QueueNotFound(_)), "{error}");
+}
+
+#[tokio::test]
+async fn each_process_forgets_a_queue_that_another_one_deletes() {
+    let world = World::new(11, false).await;
+    let sweeper = Sweeper::new(world.services[0].clone());
+    send(&world, 0, "job").await;
+    let before = world.services[0].schedulers.retained_queues();
+    let queues = &world.services[1].queues;
+    queues.delete(world.access.account(), world.queues[0].clone()).await.expect("deleted");
+
+    sweeper.tick(SweepScope::Own).await.expect("swept");
+
+    assert_eq!(world.services[0].schedulers.retained_queues(), before - 1);
+    assert_eq!(sweeper.pending().await.expect("readable"), 1, "its rows are left to another one");
 }
 
 #[tokio::test]
