@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import random
 import secrets
 import socket
 import subprocess
@@ -15,12 +16,19 @@ DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
 ENGINE = os.environ["ENGINE"]
 ROLES = ("gateway", "table", "queue", "blob")
 READY_SECONDS = 40
+# Below those that the system gives to whoever asks for any: nobody takes one by chance before its container has it.
+PORTS = range(16_384, 32_768)
+_returned = set()
 
 
 def free_port():
-    """A port of loopback without a listener."""
-    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        return listener.getsockname()[1]
+    """A port of loopback without a listener, and none that was returned before."""
+    while True:
+        port = random.choice(PORTS)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            if port not in _returned:
+                _returned.add(port)
+                return port
 
 
 def run(command, **options):
