@@ -2,8 +2,8 @@
 //!
 //! Three layers. `api` parses and renders protobuf and decides nothing. `queues`, `send`, `receive`, `delete`,
 //! `update`, `transfer` and `sweep` work on domain types; their decisions are pure, around one snapshot or one commit.
-//! `delivery` is the state that the owner of a queue holds in memory, `placement` and `forwarding` where that is another
-//! process. `keys`, `head`, `slot`, `stored`, `record` and
+//! `delivery` is the state that the owner of a queue holds in memory, `placement` and `forwarding` where that is
+//! another process. `keys`, `head`, `slot`, `stored`, `record` and
 //! `deduplication` are the disk format.
 
 mod api;

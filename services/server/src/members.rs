@@ -270,7 +270,10 @@ impl SharedStore {
         let Some(remote) = untried else { return };
         if let Some(problem) = remote.problem().await {
             let address = self.own.address.as_str();
-            warn!(address, problem, "the other processes may not reach this one: see server.peer_address");
+            warn!(
+                address,
+                problem, "the other processes may not reach this one: see server.peer_address"
+            );
         }
     }
 

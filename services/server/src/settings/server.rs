@@ -118,8 +118,8 @@ pub struct ServerSettings {
     /// A file with the secret of gateways. No default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway_secret_file: Option<PathBuf>,
-    /// Where the other processes of the same database reach `listen`, as in `http://10.0.0.5:50051`. Default: the address
-    /// itself, or the name of the machine where that is every address.
+    /// Where the other processes of the same database reach `listen`, as in `http://10.0.0.5:50051`. Default: the
+    /// address itself, or the name of the machine where that is every address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer_address: Option<String>,
     /// How long calls are still accepted after SIGTERM, once health reports NOT_SERVING, in
