@@ -123,8 +123,9 @@ impl Queues {
         found.ok_or_else(|| QueueError::QueueNotFound(name.clone()))
     }
 
-    /// A queue by its name, if it exists. Its record may be older than the stored one where another process changed it;
-    /// changes and reads of its messages detect that by the version in the head.
+    /// A queue by its name, if it exists. Where other processes may change its record, it is read anew: what one of
+    /// them has acknowledged holds for the next call here. A change that comes after it is detected by the version in
+    /// the head.
     ///
     /// # Errors
     /// A failed read.
@@ -134,6 +135,9 @@ impl Queues {
         name: &QueueName,
     ) -> Result<Option<FoundQueue>, QueueError> {
         let found = |record| FoundQueue { account: account.clone(), name: name.clone(), record };
+        if self.schedulers.has_others() {
+            return Ok(self.stored(account, name).await?.map(|record| found(Arc::new(record))));
+        }
         let miss = match self.cache.get(account, name) {
             Ok(record) => return Ok(Some(found(record))),
             Err(miss) => miss,

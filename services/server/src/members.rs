@@ -206,7 +206,7 @@ impl StoreMembers {
         let store = Arc::clone(self.0.as_ref()?);
         Some(Box::new(move || {
             store.is_leaving.store(true, SeqCst);
-            store.links.begin_shutdown();
+            store.links.end_waits();
             tokio::spawn(async move { members.leave().await });
         }))
     }
@@ -315,20 +315,21 @@ impl SharedStore {
     async fn look_once(&self) -> Result<(), EngineError> {
         let scanned = self.engine.scan(&Span::prefix(&[MEMBER]), ROWS).await?;
         let now = self.engine.now();
-        let mut members: Vec<_> = scanned.entries.iter().filter_map(StoreMember::decode).collect();
+        let members: Vec<_> = scanned.entries.iter().filter_map(StoreMember::decode).collect();
         let is_gone = |member: &&StoreMember| member.until.after(KEPT) < now;
         for gone in members.iter().filter(is_gone) {
             if let Err(error) = self.remove_gone(gone.clone()).await {
                 debug!(%error, "the row of a process that is gone remains");
             }
         }
-        members.retain(|member| member.until > now);
+        let (members, silent): (Vec<_>, Vec<_>) =
+            members.into_iter().partition(|member| member.until > now);
         let count = self.sharing(&members);
         let before = self.quotas.share(count);
         if before != count {
             info!(processes = count, before, "the processes that serve the store changed");
         }
-        self.links.retain(&members);
+        self.links.retain(&members, &silent);
         *self.known() = members;
         Ok(())
     }

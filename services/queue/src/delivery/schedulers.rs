@@ -194,10 +194,15 @@ impl Schedulers {
     /// # Errors
     /// As [`Schedulers::check`].
     pub(crate) async fn check_empty(&self, scheduler: &Scheduler) -> Result<(), AttemptError> {
-        match self.policy.has_others() {
+        match self.has_others() {
             true => self.check(scheduler.fence(None)).await.map(drop),
             false => Ok(()),
         }
+    }
+
+    /// Whether other processes serve the store, or may.
+    pub(crate) fn has_others(&self) -> bool {
+        self.policy.has_others()
     }
 
     /// Whether this process may own a queue.

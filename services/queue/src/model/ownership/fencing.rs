@@ -204,6 +204,30 @@ async fn settings_that_another_process_changed_apply_to_the_next_call() {
 }
 
 #[tokio::test]
+async fn settings_that_another_process_widens_hold_for_the_next_call_here() {
+    let world = World::new(12, false).await;
+    let account = world.access.account();
+    let narrow = |record: &mut crate::record::QueueRecord| {
+        record.settings.deduplication_window = None;
+        Ok(())
+    };
+    let [here, other] = &world.services;
+    here.queues.update(account, world.queues[0].clone(), narrow).await.expect("updated");
+    let plain = vec![Ok(crate::fixture::outgoing(1))];
+    here.send(&world.access, &world.queues[0], plain, None).await.expect("it has an index here");
+    let widen = |record: &mut crate::record::QueueRecord| {
+        record.settings.deduplication_window = Some(Duration::from_secs(60));
+        Ok(())
+    };
+    other.queues.update(account, world.queues[0].clone(), widen).await.expect("updated");
+
+    let mut outgoing = crate::fixture::outgoing(0);
+    outgoing.deduplication_id = Some("id".to_owned());
+    let sent = here.send(&world.access, &world.queues[0], vec![Ok(outgoing)], None).await;
+    assert!(sent.expect("sent")[0].is_ok(), "the window is there");
+}
+
+#[tokio::test]
 async fn a_queue_without_tokens_rejects_a_take_over_until_it_is_cleared() {
     let world = World::new(6, false).await;
     let (id, head) = world.head(0).await;
