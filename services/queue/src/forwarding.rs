@@ -132,7 +132,7 @@ impl QueuesOfAll {
                 None => self.local.call(request).await,
             };
             let Ok(answer) = answer;
-            if !begun.is_whole() || !may_be_repeated(&answer) || Instant::now() >= until {
+            if !begun.is_whole || !may_be_repeated(&answer) || Instant::now() >= until {
                 return answer;
             }
             if permit.is_none() {
@@ -204,10 +204,6 @@ impl BegunRequest {
         }
         // Each of the requests has the name in this field, and other fields are skipped.
         Some(GetQueueRequest::decode(message).ok()?.queue)
-    }
-
-    fn is_whole(&self) -> bool {
-        self.is_whole
     }
 
     /// The body of the request: once, unless it is whole.

@@ -128,6 +128,18 @@ impl MessageOperations {
         }
     }
 
+    /// The error of a step of the background on one queue. A queue that another process owns, or that was deleted, is
+    /// not an error.
+    pub(crate) fn failure(&self, error: AttemptError) -> Option<QueueError> {
+        match error {
+            AttemptError::Failed(error) => Some(error),
+            AttemptError::Fenced(fenced) => {
+                self.drop_outdated(&fenced);
+                None
+            }
+        }
+    }
+
     /// Drops the cached state that a rejected change proves outdated: the scheduler, or the cached record.
     pub(crate) fn drop_outdated(&self, fenced: &Fenced) {
         self.schedulers.close_fenced(fenced);

@@ -4,11 +4,7 @@ use std::sync::Arc;
 
 use futures::{StreamExt as _, stream};
 
-use crate::{
-    delivery::{AttemptError, Scheduler},
-    error::QueueError,
-    messages::MessageOperations,
-};
+use crate::{delivery::Scheduler, error::QueueError, messages::MessageOperations};
 
 /// Most heads that are read at a time.
 const READS_MAX: usize = 16;
@@ -29,13 +25,7 @@ impl MessageOperations {
     }
 
     async fn follow_owner(&self, scheduler: Arc<Scheduler>) -> Result<(), QueueError> {
-        match self.schedulers.check(scheduler.fence(None)).await {
-            Ok(_) => Ok(()),
-            Err(AttemptError::Fenced(fenced)) => {
-                self.drop_outdated(&fenced);
-                Ok(())
-            }
-            Err(AttemptError::Failed(error)) => Err(error),
-        }
+        let failed = self.schedulers.check(scheduler.fence(None)).await.err();
+        failed.and_then(|error| self.failure(error)).map_or(Ok(()), Err)
     }
 }

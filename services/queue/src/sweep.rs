@@ -12,7 +12,7 @@ use bytes::Bytes;
 use trestle_kv::{CommitError, ScanLimit};
 
 pub(crate) use self::deleted::GRACE;
-use crate::{delivery::AttemptError, error::QueueError, messages::MessageOperations};
+use crate::{error::QueueError, messages::MessageOperations};
 
 /// Most rows that one step removes: few compared with a commit group of foreground writes.
 const STEP: ScanLimit = ScanLimit { rows: 500, bytes: 1024 * 1024 };
@@ -74,17 +74,6 @@ impl Sweeper {
             };
         }
         Ok(more)
-    }
-
-    /// The error of a step on one queue. A queue that another process owns, or that was deleted, is not an error.
-    fn failure(&self, error: AttemptError) -> Option<QueueError> {
-        match error {
-            AttemptError::Failed(error) => Some(error),
-            AttemptError::Fenced(fenced) => {
-                self.messages.drop_outdated(&fenced);
-                None
-            }
-        }
     }
 }
 

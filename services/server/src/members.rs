@@ -145,7 +145,7 @@ impl StoreMembers {
     /// process afterwards, which they reach where it listens, and it knows them.
     ///
     /// # Errors
-    /// An address that cannot be told to the others, or a store that cannot be read or written.
+    /// An address that the others cannot call, or a store that cannot be read or written.
     pub(crate) async fn join(
         settings: &Settings,
         deps: &NodeDeps,
@@ -211,12 +211,12 @@ impl StoreMembers {
         }))
     }
 
-    /// Tells the others that this process ends. Takes a second at most.
+    /// Removes the row of this process, which ends. Takes a second at most.
     pub(crate) async fn leave(&self) {
         let Some(store) = &self.0 else { return };
         store.is_leaving.store(true, SeqCst);
         if !matches!(timeout(LEFT_WITHIN, store.remove_own()).await, Ok(Ok(()))) {
-            debug!("the other processes are not told that this one ends");
+            debug!("the row of this process remains until its time is over");
         }
     }
 
@@ -264,7 +264,7 @@ impl SharedStore {
         self.renewed().is_none_or(is_over) && !self.is_leaving.load(SeqCst)
     }
 
-    /// Warns once where this process does not reach itself at the address that it told the others.
+    /// Warns once where this process does not reach itself at the address in its row.
     async fn try_address(&self) {
         let untried = self.to_itself.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(remote) = untried else { return };

@@ -71,7 +71,7 @@ fn connect(settings: &Settings, role: &RoleSpec, meter: &Meter) -> Result<Remote
     Ok(RemoteRole { remote: Remote::new(endpoint, options), task })
 }
 
-/// Another process of the store, at the address that it told.
+/// Another process of the store, at the address in its row.
 ///
 /// # Errors
 /// The problem of its address, or of a setting, with its key.

@@ -17,7 +17,7 @@ impl Sweeper {
         for (id, scheduler) in messages.schedulers.all() {
             // An unreadable queue must not block the checkpoints of the others.
             if let Err(error) = self.checkpoint_owned(&scheduler).await {
-                failed = failed.or(self.failure(error));
+                failed = failed.or(self.messages.failure(error));
             }
             drop(scheduler);
             messages.schedulers.close_if_idle(id);

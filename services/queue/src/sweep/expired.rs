@@ -39,7 +39,7 @@ impl Sweeper {
                 Err(error) => Err(error.into()),
             };
             if let Err(error) = examined {
-                failed = failed.or(self.failure(error));
+                failed = failed.or(self.messages.failure(error));
             }
         }
         let last = scan.entries.last().filter(|_| scan.more);
@@ -57,7 +57,7 @@ impl Sweeper {
         let mut failed = None;
         for queue in self.messages.schedulers.expired(self.messages.engine.now()) {
             if let Err(error) = self.examine(&queue).await {
-                failed = failed.or(self.failure(error));
+                failed = failed.or(self.messages.failure(error));
             }
         }
         match failed {

@@ -16,7 +16,7 @@ impl StoreMembers {
     /// same processes.
     pub(crate) fn is_ours(&self, role: &str, job: &str) -> bool {
         let Some(store) = &self.0 else { return true };
-        store.placed(role, &[job]).is_none_or(|member| member.key == store.own.key)
+        store.other_for(role, &[job]).is_none()
     }
 
     /// Where queues are served; none where this process has the store to itself.
@@ -26,22 +26,22 @@ impl StoreMembers {
 }
 
 impl SharedStore {
-    /// The process that has what these parts name, among those with a role; none where there is no other one.
-    fn placed(&self, role: &str, parts: &[&str]) -> Option<StoreMember> {
+    /// The other process that has what these parts name, among those with a role; none where this one has it.
+    fn other_for(&self, role: &str, parts: &[&str]) -> Option<StoreMember> {
         let known = self.known();
         let is_leaving = self.is_leaving.load(SeqCst);
         let is_own = |member: &StoreMember| member.key == self.own.key;
         let takes_part =
             |member: &&StoreMember| member.has(role) && !(is_leaving && is_own(member));
         let placed = known.iter().filter(takes_part);
-        placed.max_by_key(|member| (weight(parts, member.id()), &member.key)).cloned()
+        let placed = placed.max_by_key(|member| (weight(parts, member.id()), &member.key));
+        placed.filter(|member| !is_own(member)).cloned()
     }
 }
 
 impl QueuePlacement for SharedStore {
     fn elsewhere(&self, account: &str, queue: &str) -> Option<Upstream> {
-        let placed = self.placed(QUEUE.name, &[account, queue])?;
-        if placed.key == self.own.key { None } else { self.links.to(&placed) }
+        self.links.to(&self.other_for(QUEUE.name, &[account, queue])?)
     }
 
     fn look(&self) -> BoxFuture<'_, ()> {
