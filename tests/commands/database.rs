@@ -68,6 +68,7 @@ fn settings_that_do_not_fit_a_database_are_named() {
     let config = folder.path().join("trestle.toml");
     for (roles, storage, expected) in [
         ("all", "engine = \"postgres://db/t\"", "the role blob"),
+        ("table,log", "engine = \"postgres://db/t\"", "the role log"),
         ("table", "engine = \"postgres://u:hunter2@db/t\"", "storage.engine_password_file"),
         ("table", "engine = \"mysql://db/t\"", "must begin with postgres://"),
         ("table", "engine = \"postgres://db/t\"\nephemeral = true", "storage.ephemeral"),

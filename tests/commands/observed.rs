@@ -157,41 +157,40 @@ async fn refused_writes_are_counted_by_their_cause() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_status_of_a_gateway_shows_which_role_behind_it_accepts_no_writes() {
-    let (of_tables, of_queues) = (tempdir().unwrap(), tempdir().unwrap());
     let start = |folder: &Path, role: &str, reserve: &str| {
         let args = ["--data-dir", folder.to_str().unwrap(), "--roles", role];
         Server::start(&args, &[("TRESTLE__STORAGE__MIN_FREE_BYTES", reserve)])
     };
+    let of_tables = tempdir().unwrap();
     let table = start(of_tables.path(), "table", "64MiB");
-    let writes = |queue: &str, shown: &[&str]| {
-        let table = table.endpoint();
-        let settings = [
-            ("TRESTLE__GATEWAY__TABLE_ENDPOINT", &*table),
-            ("TRESTLE__GATEWAY__QUEUE_ENDPOINT", queue),
-        ];
-        let gateway = Server::start(&["--roles", "gateway"], &settings);
-        let mut status = String::new();
-        let is_shown = becomes(|| {
-            status = run(&gateway, &["status", "-o", "plain"]).output;
-            shown.iter().all(|line| status.lines().any(|it| it == *line))
-        });
-        assert!(is_shown, "{shown:?}: {status}");
-        let lines = status.lines().filter(|line| line.contains("writes\t")).count();
-        assert_eq!(lines, shown.len(), "{shown:?}: {status}");
-    };
+    for role in ["queue", "log"] {
+        let key = format!("TRESTLE__GATEWAY__{}_ENDPOINT", role.to_uppercase());
+        let writes = |other: &str, shown: &[&str]| {
+            let table = table.endpoint();
+            let settings = [("TRESTLE__GATEWAY__TABLE_ENDPOINT", &*table), (&*key, other)];
+            let gateway = Server::start(&["--roles", "gateway"], &settings);
+            let mut status = String::new();
+            let is_shown = becomes(|| {
+                status = run(&gateway, &["status", "-o", "plain"]).output;
+                shown.iter().all(|line| status.lines().any(|it| it == *line))
+            });
+            assert!(is_shown, "{shown:?}: {status}");
+            let lines = status.lines().filter(|line| line.contains("writes\t")).count();
+            assert_eq!(lines, shown.len(), "{shown:?}: {status}");
+        };
 
-    let queue = start(of_queues.path(), "queue", "64MiB");
-    writes(&queue.endpoint(), &["writes\taccepted"]);
-    drop(queue);
-    let queue = start(of_queues.path(), "queue", "4EiB");
-    let endpoint = queue.endpoint();
-    writes(
-        &endpoint,
-        &["roles.table.writes\taccepted", "roles.queue.writes\tread-only: disk or backup"],
-    );
-    // A role that is not reached does not limit the others.
-    queue.kill();
-    writes(&endpoint, &["writes\taccepted"]);
+        let folder = tempdir().unwrap();
+        let other = start(folder.path(), role, "64MiB");
+        writes(&other.endpoint(), &["writes\taccepted"]);
+        drop(other);
+        let other = start(folder.path(), role, "4EiB");
+        let endpoint = other.endpoint();
+        let limited = format!("roles.{role}.writes\tread-only: disk or backup");
+        writes(&endpoint, &["roles.table.writes\taccepted", &limited]);
+        // A role that is not reached does not limit the others.
+        other.kill();
+        writes(&endpoint, &["writes\taccepted"]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -189,17 +189,25 @@ async fn a_gateway_names_the_setting_of_an_endpoint_where_another_server_answers
 
 #[test]
 fn a_process_without_the_role_is_a_wrong_address_with_a_hint() {
-    let server = Server::start(&["--ephemeral", "--roles", "queue"], &[]);
+    let blobs = ["blob", "container", "list"];
+    for (role, own, other, service) in [
+        ("queue", &["queue", "list"][..], &["table", "list"][..], "table.v1.TableService"),
+        ("blob", &blobs, &["log", "list"], "log.v1.LogService"),
+        ("log", &["log", "list"], &blobs, "blob.v1.BlobService"),
+    ] {
+        let server = Server::start(&["--ephemeral", "--roles", role], &[]);
 
-    let listed = run(&server, &["table", "list"]);
-    let status = succeeds(&server, &["status", "-o", "json"]).output;
+        succeeds(&server, own);
+        let listed = run(&server, other);
+        let status = succeeds(&server, &["status", "-o", "json"]).output;
 
-    assert_eq!(listed.code, Some(6), "{listed:?}");
-    let text =
-        "does not serve trestle.table.v1.TableService: it is a Trestle process without the role";
-    assert!(listed.errors.contains(text), "{listed:?}");
-    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
-    assert_eq!(status["services"], serde_json::json!(["queue"]), "{status}");
+        assert_eq!(listed.code, Some(6), "{role}: {listed:?}");
+        let text =
+            format!("does not serve trestle.{service}: it is a Trestle process without the role");
+        assert!(listed.errors.contains(&text), "{role}: {listed:?}");
+        let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+        assert_eq!(status["services"], serde_json::json!([role]), "{status}");
+    }
 }
 
 #[test]

@@ -142,6 +142,30 @@ macro_rules! blob_scenario_with {
     };
 }
 
+/// Runs each scenario on logs in every kind of world.
+#[macro_export]
+macro_rules! log_scenario {
+    ($($name:ident),+ $(,)?) => {
+        $crate::scenario! { @with_separate_logs $($name),+ }
+    };
+}
+
+/// Runs each scenario on logs in every kind of world, with settings.
+#[macro_export]
+macro_rules! log_scenario_with {
+    ($settings:expr; $($name:ident),+ $(,)?) => {
+        $crate::scenario_with! { @with_separate_logs_with $settings; $($name),+ }
+    };
+}
+
+/// Runs each scenario on blobs and logs in every kind of world.
+#[macro_export]
+macro_rules! object_scenario {
+    ($($name:ident),+ $(,)?) => {
+        $crate::scenario! { @with_separate_objects $($name),+ }
+    };
+}
+
 /// Runs each scenario on a table service without a gateway, in both kinds.
 #[macro_export]
 macro_rules! service_scenario {

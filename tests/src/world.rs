@@ -104,20 +104,7 @@ impl World {
 
     /// Gateway, tables and queues, each in a process of its own.
     pub async fn with_separate_queues() -> Self {
-        let data = tempfile::tempdir().expect("a directory");
-        let path = data.path().to_str().expect("a path in UTF-8").to_owned();
-        let role = |role: &str| {
-            Server::start(&["--roles", role, "--data-dir", &format!("{path}/{role}")], &[])
-        };
-        let (table, queue) = (role("table"), role("queue"));
-        let endpoints = [table.endpoint(), queue.endpoint()];
-        let settings = [
-            ("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoints[0].as_str()),
-            ("TRESTLE__GATEWAY__QUEUE_ENDPOINT", endpoints[1].as_str()),
-        ];
-        let gateway = Server::start(&["--roles", "gateway"], &settings);
-        let transport = connect(&gateway.endpoint()).await;
-        Self::new(transport, vec![gateway, table, queue], Some(data))
+        Self::with_separate("queue", &[]).await
     }
 
     /// Gateway, tables and blobs, each in a process of its own.
@@ -127,20 +114,42 @@ impl World {
 
     /// The same with settings of the gateway, as variables.
     pub async fn with_separate_blobs_with(settings: &[(&str, &str)]) -> Self {
+        Self::with_separate("blob", settings).await
+    }
+
+    /// Gateway, tables and logs, each in a process of its own.
+    pub async fn with_separate_logs() -> Self {
+        Self::with_separate_logs_with(&[]).await
+    }
+
+    /// The same with settings of the gateway, as variables.
+    pub async fn with_separate_logs_with(settings: &[(&str, &str)]) -> Self {
+        Self::with_separate("log", settings).await
+    }
+
+    /// Gateway, tables, and one process with blobs and logs.
+    pub async fn with_separate_objects() -> Self {
+        Self::with_separate("blob,log", &[]).await
+    }
+
+    /// Gateway, tables, and one process with the roles `others`.
+    async fn with_separate(others: &str, settings: &[(&str, &str)]) -> Self {
         let data = tempfile::tempdir().expect("a directory");
         let path = data.path().to_str().expect("a path in UTF-8").to_owned();
         let role = |role: &str| {
             Server::start(&["--roles", role, "--data-dir", &format!("{path}/{role}")], &[])
         };
-        let (table, blob) = (role("table"), role("blob"));
-        let endpoints = [table.endpoint(), blob.endpoint()];
-        let found = [
-            ("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoints[0].as_str()),
-            ("TRESTLE__GATEWAY__BLOB_ENDPOINT", endpoints[1].as_str()),
-        ];
-        let gateway = Server::start(&["--roles", "gateway"], &[&found, settings].concat());
+        let (table, of_others) = (role("table"), role(others));
+        let mut found = vec![("TRESTLE__GATEWAY__TABLE_ENDPOINT".to_owned(), table.endpoint())];
+        found.extend(others.to_uppercase().split(',').map(|role| {
+            let key = format!("TRESTLE__GATEWAY__{role}_ENDPOINT");
+            (key, of_others.endpoint())
+        }));
+        let found = found.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let settings: Vec<_> = found.chain(settings.iter().copied()).collect();
+        let gateway = Server::start(&["--roles", "gateway"], &settings);
         let transport = connect(&gateway.endpoint()).await;
-        Self::new(transport, vec![gateway, table, blob], Some(data))
+        Self::new(transport, vec![gateway, table, of_others], Some(data))
     }
 
     fn new(transport: Transport, servers: Vec<Server>, data: Option<TempDir>) -> Self {

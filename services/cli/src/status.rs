@@ -59,7 +59,7 @@ pub(crate) async fn run(client: &ClientArgs) -> Result<(), CliError> {
         async { of_role(table::service_record(&session).await?, "table", TABLE_SERVICE).await },
         async { of_role(queue::service_record(&session).await?, "queue", QUEUE_SERVICE).await },
         async { of_role(blob(&session).await?, "blob", BLOB_SERVICE).await },
-        async { of_role(log(&session).await?, "blob", LOG_SERVICE).await },
+        async { of_role(log(&session).await?, "log", LOG_SERVICE).await },
         writes(&session),
     );
     let services = [("table", tables), ("queue", queues), ("blob", blobs), ("log", logs)];

@@ -283,7 +283,7 @@ pub struct ServeArgs {
     /// Store everything in memory; no data survives the process
     #[arg(long, conflicts_with = "data_dir")]
     pub ephemeral: bool,
-    /// The roles of this process: all, or of gateway, table, queue and blob (logs too), by commas [default: all]
+    /// The roles of this process: all, or of gateway, table, queue, blob and log, by commas [default: all]
     #[arg(long, value_name = "ROLES")]
     pub roles: Option<Roles>,
     /// Address of gRPC; port 0 selects a free one [default: 127.0.0.1:50051]

@@ -42,7 +42,7 @@ const STORE: &str = "store";
 pub struct NodeDeps {
     /// The store; none where no role of this process owns data.
     pub engine: Option<Arc<dyn Engine>>,
-    /// The object store; none where no role here owns blobs.
+    /// The object store; none where no role here has objects.
     pub objects: Option<ObjectStorage>,
     /// Where gRPC is bound; none: as in the settings.
     pub listen: Option<SocketAddr>,

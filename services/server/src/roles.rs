@@ -7,6 +7,7 @@
 mod blob;
 mod built;
 mod gateway;
+mod log;
 mod queue;
 mod selection;
 mod table;
@@ -21,13 +22,14 @@ pub use self::{
     blob::BLOB,
     built::{BuildContext, BuiltRole, DrainAction, UpstreamRole},
     gateway::GATEWAY,
+    log::LOG,
     queue::QUEUE,
     selection::Roles,
     table::TABLE,
 };
 
 /// The roles of the product.
-pub const ROLES: &[RoleSpec] = &[GATEWAY, TABLE, QUEUE, BLOB];
+pub const ROLES: &[RoleSpec] = &[GATEWAY, TABLE, QUEUE, BLOB, LOG];
 
 /// A role: a part that a process has, or calls over the network.
 #[derive(Clone, Copy)]
@@ -40,6 +42,8 @@ pub struct RoleSpec {
     pub writes: Option<&'static str>,
     /// Where it stores its data; none where it owns none.
     pub keyspaces: &'static [&'static [Keyspace]],
+    /// Whether a part of its data is in the object store.
+    pub has_objects: bool,
     /// Which of its services stores the cross-origin rules of accounts, in its service properties.
     pub cors: Option<&'static str>,
     /// How it is built.

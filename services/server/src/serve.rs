@@ -23,7 +23,7 @@ use crate::{
     descriptors::DescriptorPlan,
     process_error::ProcessError,
     reload::{Reloads, SettingsSource},
-    roles::{BLOB, ROLES},
+    roles::ROLES,
     running::{Listeners, Running, Signals},
     scheduled_backups,
     settings::Settings,
@@ -153,7 +153,7 @@ impl Server {
         if !settings.owns_data(ROLES) {
             return Ok(OwnedData::default());
         }
-        let has_objects = settings.server.roles.has(BLOB.name);
+        let has_objects = settings.has_objects(ROLES);
         if let Some(mounted) = mounted {
             mounted.notes.iter().for_each(|note| warn!("{note}"));
             let shown = format!("{} of {}, read-only", mounted.id, mounted.instant);

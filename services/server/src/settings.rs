@@ -21,7 +21,7 @@ use trestle_runtime::{
     telemetry::TelemetrySettings,
 };
 
-use crate::roles::{BLOB, GATEWAY, ROLES, RoleSpec, Roles, TABLE};
+use crate::roles::{BLOB, GATEWAY, LOG, ROLES, RoleSpec, Roles, TABLE};
 
 pub use self::{
     accounts::{AccountSettings, AccountsSettings, SecretSetting},
@@ -180,14 +180,17 @@ impl Settings {
         if self.storage.engine.is_none() {
             return Vec::new();
         }
-        let blobs = server.roles.has(BLOB.name).then_some(
-            "storage.engine: cannot be used with the role blob, whose objects belong to a data directory: set \
-             server.roles to gateway,table,queue, and run the role blob in another process",
-        );
+        let without = [BLOB, LOG].into_iter().filter(|role| server.roles.has(role.name));
+        let roles = without.map(|RoleSpec { name, .. }| {
+            format!(
+                "storage.engine: cannot be used with the role {name}, whose objects belong to a data directory: set \
+                 server.roles to gateway,table,queue, and run the role {name} in another process"
+            )
+        });
         let backups = self.backup.target().map(|_| {
             "backup.target: cannot be used with storage.engine: back the database up with the tools of PostgreSQL"
         });
-        blobs.into_iter().chain(backups).map(str::to_owned).collect()
+        roles.chain(backups.map(str::to_owned)).collect()
     }
 
     /// The violated rules of issuers. Processes without the role gateway ignore them, as they do accounts.
@@ -219,6 +222,12 @@ impl Settings {
     #[must_use]
     pub fn owns_data(&self, roles: &[RoleSpec]) -> bool {
         roles.iter().any(|role| role.owns_data() && self.server.roles.has(role.name))
+    }
+
+    /// Whether the process has one of these roles that keeps a part of its data in the object store.
+    #[must_use]
+    pub fn has_objects(&self, roles: &[RoleSpec]) -> bool {
+        roles.iter().any(|role| role.has_objects && self.server.roles.has(role.name))
     }
 
     /// The sections whose settings were changed and have no effect, since this process has no role that uses them. The

@@ -9,11 +9,11 @@ use trestle_proto::{
         AnyValue, ArrayValue, InstrumentationScope, KeyValue, any_value::Value,
     },
 };
-use trestle_tests::{CallError, World, blob_scenario, log_record, log_texts};
+use trestle_tests::{CallError, World, log_record, log_scenario, log_texts};
 
 use super::{SECOND, an_hour};
 
-blob_scenario!(
+log_scenario!(
     a_record_is_read_as_it_was_appended_before_and_after_it_is_sealed,
     appends_on_a_stream_are_acknowledged_in_order_and_fail_alone,
     a_repeated_append_and_a_stale_condition_append_nothing,

@@ -21,11 +21,11 @@ use trestle_proto::opentelemetry::proto::{
     resource::v1::Resource,
     trace::v1::{ResourceSpans, ScopeSpans, Span, span::SpanKind},
 };
-use trestle_tests::{CallError, World, blob_scenario, log_texts};
+use trestle_tests::{CallError, World, log_scenario, log_texts};
 
 use super::an_hour;
 
-blob_scenario!(
+log_scenario!(
     logs_go_to_the_stream_of_their_service_which_is_created,
     invalid_parts_are_left_out_and_records_without_them_kept,
     invalid_records_are_rejected_alone_and_counted,

@@ -15,11 +15,11 @@ use trestle_proto::opentelemetry::proto::{
     collector::{logs::v1::ExportLogsServiceResponse, trace::v1::ExportTraceServiceResponse},
     common::v1::any_value,
 };
-use trestle_tests::{Server, World, blob_scenario, log_texts};
+use trestle_tests::{Server, World, log_scenario, log_texts};
 
 use super::export::{one_log, one_span};
 
-blob_scenario!(
+log_scenario!(
     a_request_of_http_stores_records_plain_or_compressed,
     a_request_in_json_stores_records_and_is_answered_in_json,
     rejects_requests_of_http_with_the_status_that_clients_expect,

@@ -2,11 +2,11 @@
 
 use tonic::Code;
 use trestle_proto::log::v1::{self as proto, tail_records_request::Start};
-use trestle_tests::{CallError, HANG, World, blob_scenario, log_record, log_records, log_texts};
+use trestle_tests::{CallError, HANG, World, log_record, log_records, log_scenario, log_texts};
 
 use super::an_hour;
 
-blob_scenario!(
+log_scenario!(
     a_follower_gets_records_as_they_are_appended_until_the_stream_is_deleted,
     a_follower_of_a_filter_gets_what_matches,
 );

@@ -5,11 +5,11 @@ use trestle_proto::{
     log::v1::{self as proto, Record},
     opentelemetry::proto::common::v1::{AnyValue, any_value::Value},
 };
-use trestle_tests::{LogStream, World, blob_scenario, log_record, log_texts};
+use trestle_tests::{LogStream, World, log_record, log_scenario, log_texts};
 
 use super::{SECOND, an_hour};
 
-blob_scenario!(
+log_scenario!(
     a_time_range_is_read_across_segments_and_unsealed_records,
     a_read_continues_behind_its_resume_token,
     a_filter_and_fields_select_records_and_columns,

@@ -16,22 +16,24 @@ use trestle_proto::log::v1::{
 };
 use trestle_proto::opentelemetry::proto::collector::logs::v1::logs_service_client::LogsServiceClient;
 use trestle_tests::{
-    CallError, HANG, World, blob_scenario, blob_scenario_with, log_record, log_texts, over_account,
-    terms, terms_by_policy, token,
+    CallError, HANG, World, log_record, log_scenario, log_scenario_with, log_texts,
+    object_scenario, over_account, terms, terms_by_policy, token,
 };
 
 use super::{SECOND, an_hour, export::one_log};
 
-blob_scenario!(
+log_scenario!(
     a_stream_sas_grants_each_call_by_its_permission,
     a_stream_sas_is_for_its_stream_only,
     an_export_with_a_stream_sas_creates_its_stream_with_the_permission_to_create,
-    a_stream_sas_opens_no_other_service,
-    an_account_sas_for_logs_is_for_all_streams_and_nothing_else,
     an_append_stream_with_a_stream_sas_appends_to_its_stream_only,
     calls_of_a_stream_sas_that_are_open_end_when_it_expires,
 );
-blob_scenario_with!(
+object_scenario!(
+    a_stream_sas_opens_no_other_service,
+    an_account_sas_for_logs_is_for_all_streams_and_nothing_else,
+);
+log_scenario_with!(
     ACCOUNTS;
     a_stream_sas_is_of_the_account_whose_key_signed_it,
 );

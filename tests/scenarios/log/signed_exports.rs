@@ -20,14 +20,14 @@ use trestle_proto::{
         },
     },
 };
-use trestle_tests::{CallError, World, blob_scenario, log_texts, terms, token};
+use trestle_tests::{CallError, World, log_scenario, log_texts, terms, token};
 
 use super::{
     an_hour,
     export::{one_log, one_span, resource},
 };
 
-blob_scenario!(
+log_scenario!(
     metrics_and_traces_with_a_stream_sas_go_to_its_stream_only,
     json_over_http_with_a_stream_sas_goes_to_its_stream_only,
     the_header_of_an_export_names_the_stream_that_its_sas_must_be_of,

@@ -2,11 +2,11 @@
 
 use tonic::Code;
 use trestle_proto::log::v1 as proto;
-use trestle_tests::{World, blob_scenario, log_record, seconds};
+use trestle_tests::{World, log_record, log_scenario, seconds};
 
 use super::{SECOND, an_hour};
 
-blob_scenario!(
+log_scenario!(
     a_stream_is_created_once_and_has_the_settings_that_were_set,
     streams_are_listed_in_pages_and_deleted_with_their_records,
     rejects_names_and_settings_past_their_bounds,

@@ -8,7 +8,7 @@ use trestle_objects::ObjectStorage;
 use super::finding::DoctorFinding;
 use crate::{
     healthcheck,
-    roles::{BLOB, GATEWAY, ROLES},
+    roles::{GATEWAY, ROLES},
     settings::{EndpointText, RoleKey as _, Settings},
 };
 
@@ -53,7 +53,7 @@ pub(super) async fn check_roles(settings: &Settings) -> Vec<DoctorFinding> {
 
 /// Reads from the object store of these settings; nothing is written.
 pub(super) async fn check_objects(settings: &Settings) -> Option<DoctorFinding> {
-    if !settings.server.roles.has(BLOB.name) {
+    if !settings.has_objects(ROLES) {
         return None;
     }
     // Settings with an invalid URL are reported as such.

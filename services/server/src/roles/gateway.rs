@@ -25,6 +25,7 @@ pub const GATEWAY: RoleSpec = RoleSpec {
     services: &[],
     writes: None,
     keyspaces: &[],
+    has_objects: false,
     cors: None,
     build: Build::Ingress(build),
     is_required: false,

@@ -31,6 +31,7 @@ pub const QUEUE: RoleSpec = RoleSpec {
     services: &[QUEUE_SERVICE],
     writes: Some("trestle.storage.writes.queue"),
     keyspaces: &[KEYSPACES],
+    has_objects: false,
     cors: Some(QUEUE_SERVICE),
     build: Build::Service(build),
     is_required: false,

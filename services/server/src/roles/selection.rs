@@ -9,8 +9,6 @@ use super::{ROLES, RoleSpec};
 
 /// Every role, or those that are named.
 const ALL: &str = "all";
-/// The name of a service that is expected to be a role, and is part of one.
-const LOGS: &str = "log";
 
 /// The setting `server.roles`, written as `all`, or as names separated by commas. Which names exist
 /// is checked against a list of roles.
@@ -40,22 +38,21 @@ impl Roles {
         if names.iter().all(exists) {
             return None;
         }
-        let hint = if self.has(LOGS) { " (`blob` serves logs)" } else { "" };
         let value = shown("server.roles", &self.to_string());
-        Some(format!("must be {}{value}", rule(roles, hint)))
+        Some(format!("must be {}{value}", rule(roles)))
     }
 }
 
 impl<'de> Deserialize<'de> for Roles {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer);
-        let expected = || format!("must be a text such as \"table,queue\": {}", rule(ROLES, ""));
+        let expected = || format!("must be a text such as \"table,queue\": {}", rule(ROLES));
         text.map(Self::from).map_err(|_| D::Error::custom(expected()))
     }
 }
 
-fn rule(roles: &[RoleSpec], hint: &str) -> String {
-    format!("`all`, or of {}{hint}, separated by commas", listed(roles))
+fn rule(roles: &[RoleSpec]) -> String {
+    format!("`all`, or of {}, separated by commas", listed(roles))
 }
 
 /// The names of roles in a sentence.
@@ -117,6 +114,7 @@ mod tests {
             ("table", "table"),
             ("queue", "queue"),
             ("blob", "blob"),
+            ("log", "log"),
             ("gateway", "gateway"),
             ("table, gateway", "table,gateway"),
             ("table,blob,table", "table,blob"),
@@ -129,19 +127,14 @@ mod tests {
 
     #[test]
     fn rejects_names_of_no_role_and_lists_those_that_exist() {
-        for text in ["", "tables", "all,table", "gateway,", "Table"] {
+        for text in ["", "tables", "all,table", "gateway,", "Table", "logs"] {
             let problem = Roles::from(text.to_owned()).problem(ROLES).expect(text);
             assert!(
-                problem.contains("`gateway`, `table`, `queue` and `blob`, separated"),
+                problem.contains("`gateway`, `table`, `queue`, `blob` and `log`, separated"),
                 "{problem}"
             );
         }
         let written = Roles::from("table,tabel,blob".to_owned()).problem(ROLES).expect("tabel");
         assert!(written.ends_with(": value=`table,tabel,blob`"), "{written}");
-        for (text, has_hint) in [("log", true), ("table,log", true), ("logs", false)] {
-            let problem = Roles::from(text.to_owned()).problem(ROLES).expect(text);
-            let hint = "`queue` and `blob` (`blob` serves logs), separated by commas: value=`";
-            assert_eq!(problem.contains(hint), has_hint, "{problem}");
-        }
     }
 }

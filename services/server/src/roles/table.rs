@@ -26,6 +26,7 @@ pub const TABLE: RoleSpec = RoleSpec {
     services: &[SERVICE],
     writes: Some("trestle.storage.writes.table"),
     keyspaces: &[KEYSPACES],
+    has_objects: false,
     cors: Some(SERVICE),
     build: Build::Service(build),
     is_required: true,

@@ -25,9 +25,9 @@ const WAITING_CALLS_MAX: u64 = 1_000_000;
 /// The section `gateway`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatewaySettings {
-    /// `table_endpoint`, `queue_endpoint`, `blob_endpoint`: the endpoint of a role in another process, such as
-    /// `http://table:50051`. A name may have several addresses. No default: required for tables;
-    /// without the others, the gateway does not serve them.
+    /// `table_endpoint`, `queue_endpoint`, `blob_endpoint`, `log_endpoint`: the endpoint of a role in another process,
+    /// such as `http://table:50051`. A name may have several addresses. No default: required for tables; without the
+    /// others, the gateway does not serve them.
     #[serde(flatten)]
     pub endpoints: PerRole<EndpointText>,
     /// Where the development account exists, whose key is public: `auto`, `loopback`, `off` or `anywhere`. Default:
@@ -76,8 +76,8 @@ pub struct RoleTlsSettings {
     /// The name in the certificates of the roles. Default: the host of the endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_name: Option<String>,
-    /// `table_server_name`, `queue_server_name`, `blob_server_name`: the name in the certificate of a role, if it
-    /// differs. Default: `server_name`, or the host of its endpoint.
+    /// `table_server_name`, `queue_server_name`, `blob_server_name`, `log_server_name`: the name in the certificate of
+    /// a role, if it differs. Default: `server_name`, or the host of its endpoint.
     #[serde(flatten)]
     pub server_names: PerRole<ServerName>,
 }

@@ -83,8 +83,7 @@ fn collide(one: SocketAddr, other: SocketAddr) -> bool {
 /// The section `server`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerSettings {
-    /// The roles of this process: `all`, or of `gateway`, `table`, `queue` and `blob`, which serves logs too.
-    /// Default: `all`.
+    /// The roles of this process: `all`, or of `gateway`, `table`, `queue`, `blob` and `log`. Default: `all`.
     pub roles: Roles,
     /// Address of gRPC; port 0 selects a free one. Default: `127.0.0.1:50051`.
     #[serde(deserialize_with = "address")]

@@ -37,8 +37,8 @@ pub struct StorageSettings {
     /// A file with the password of the user of `engine`. No default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine_password_file: Option<PathBuf>,
-    /// Where blobs of more than 32 KiB are stored: `s3://BUCKET/PATH`, `gs://BUCKET/PATH` or `az://CONTAINER/PATH`.
-    /// Endpoint and credentials are in the environment. Default: in files of the data directory.
+    /// Where blobs of more than 32 KiB and segments of logs are stored: `s3://BUCKET/PATH`, `gs://BUCKET/PATH` or
+    /// `az://CONTAINER/PATH`. Endpoint and credentials are in the environment. Default: in files of the data directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blob_url: Option<String>,
     /// Hosts in URLs of blobs of this service, separated by commas: a copy from such a URL is one within the service.

@@ -85,7 +85,7 @@ fn trust_in_callers_needs_a_secret_or_client_certificates() {
     ];
     let optional = [&required[..3], &[("TRESTLE__TLS__CLIENT_CERTIFICATES", "optional")]].concat();
 
-    for role in ["table", "queue", "blob", "table,queue,blob"] {
+    for role in ["table", "queue", "blob", "log", "table,queue,blob,log"] {
         for more in [&[][..], &optional] {
             let rejected = config(role, more);
             assert_eq!(code(&rejected), Some(2), "{role}");

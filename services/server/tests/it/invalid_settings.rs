@@ -136,7 +136,7 @@ fn a_list_of_tables_is_no_section_anywhere() {
 
 #[test]
 fn a_list_of_roles_is_rejected_with_the_roles_that_exist() {
-    let rule = "must be a text such as \"table,queue\": `all`, or of `gateway`, `table`, `queue` and `blob`, \
+    let rule = "must be a text such as \"table,queue\": `all`, or of `gateway`, `table`, `queue`, `blob` and `log`, \
                 separated by commas";
     for value in ["[\"table\"]", "[\"tabel\"]", "{ table = true }"] {
         let errors = mistakes_in(&format!("[server]\nroles = {value}\n"));

@@ -26,6 +26,7 @@ const ECHO: RoleSpec = RoleSpec {
     services: &["test.v1.EchoService"],
     writes: None,
     keyspaces: &[],
+    has_objects: false,
     cors: None,
     build: Build::Service(|_| {
         let echo = |call: layer::Request| -> layer::ResponseFuture {

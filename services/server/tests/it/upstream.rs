@@ -275,10 +275,10 @@ async fn a_gateway_listens_for_the_roles_alone_that_it_serves() {
     let variables = [("TRESTLE__GATEWAY__TABLE_ENDPOINT", table.endpoint())];
     let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
     let gateway = Serving::start(&["--roles", "gateway"], &variables);
-    let rejected = output(&mut trestle(&["queue", "list", "--endpoint", &gateway.endpoint()]));
-    let errors = String::from_utf8(rejected.stderr).unwrap();
-    assert!(
-        errors.contains("QueueService: gateway.queue_endpoint is not set; correct the settings"),
-        "{errors}"
-    );
+    for (service, part) in [("queue", "QueueService"), ("log", "LogService")] {
+        let rejected = output(&mut trestle(&[service, "list", "--endpoint", &gateway.endpoint()]));
+        let errors = String::from_utf8(rejected.stderr).unwrap();
+        let rule = format!("{part}: gateway.{service}_endpoint is not set; correct the settings");
+        assert!(errors.contains(&rule), "{errors}");
+    }
 }
