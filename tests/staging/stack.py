@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import secrets
 import socket
 import subprocess
@@ -19,6 +20,15 @@ READY_SECONDS = 40
 # Below those that the system gives to whoever asks for any: nobody takes one by chance before its container has it.
 PORTS = range(16_384, 32_768)
 _returned = set()
+
+
+def endpoints(environments):
+    """Where a gateway has to reach each role, by the environments of the named processes, and where it does."""
+    served = {role: name for name, one in environments.items() for role in one["TRESTLE__SERVER__ROLES"].split(",")}
+    of_gateway = environments[served.pop("gateway")]
+    setting = r"TRESTLE__GATEWAY__([A-Z]+)_ENDPOINT"
+    reached = {match[1].lower(): value for name, value in of_gateway.items() if (match := re.fullmatch(setting, name))}
+    return {role: f"http://{name}:50051" for role, name in served.items()}, reached
 
 
 def free_port():

@@ -7,7 +7,7 @@ import stat
 import pytest
 import yaml
 
-from stack import DEPLOY, run, ENGINE
+from stack import DEPLOY, endpoints, run, ENGINE
 
 COMPOSE = [DEPLOY / f"compose{name}.yaml" for name in ("", ".staging", ".mtls", ".distributed")]
 STAGING = (DEPLOY.parent / "docs" / "staging.md").read_text()
@@ -97,6 +97,16 @@ def test_no_role_trusts_callers_by_their_address():
         variables = secured[role]["environment"]
         assert variables["TRESTLE__TLS__CLIENT_CERTIFICATES"] == "required"
         assert variables["TRESTLE__SERVER__TRUST_CALLERS"] == "false"
+
+
+def test_the_gateway_reaches_every_role_in_plain_text_and_with_mutual_tls():
+    services = yaml.safe_load((DEPLOY / "compose.staging.yaml").read_text())["services"]
+    variables = {name: one.get("environment") or {} for name, one in services.items()}
+    expected, reached = endpoints({name: one for name, one in variables.items() if "TRESTLE__SERVER__ROLES" in one})
+    assert reached == expected and "log" in reached
+    secured = yaml.safe_load((DEPLOY / "compose.mtls.yaml").read_text())["services"]["gateway"]["environment"]
+    for role, endpoint in reached.items():
+        assert secured[f"TRESTLE__GATEWAY__{role.upper()}_ENDPOINT"] == endpoint.replace("http:", "https:")
 
 
 def test_only_the_certificate_of_the_gateway_has_its_name(tmp_path):

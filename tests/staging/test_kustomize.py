@@ -10,7 +10,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from stack import DEPLOY, ROLES, run
+from stack import DEPLOY, ROLES, endpoints, run
 
 KUSTOMIZE = os.environ.get("KUSTOMIZE")
 PROBES = {"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/readyz"}
@@ -130,6 +130,11 @@ def test_services_lead_to_ports_of_their_pods(objects, overlay):
     for value in [value for pod in pods(objects).values() for value in environment(pod).values()]:
         if endpoint := re.fullmatch(r"http://(\w+):(\d+)", value):
             assert int(endpoint[2]) in {port["port"] for port in services[endpoint[1]]["spec"]["ports"]}
+
+
+def test_the_gateway_reaches_every_role(objects):
+    expected, reached = endpoints({name: environment(pod) for name, pod in pods(objects).items()})
+    assert reached == expected and "log" in reached
 
 
 @each_workload
