@@ -1,14 +1,20 @@
-//! Which data directory and which object store belong together. Both sides record it: names of objects are unique in
-//! one data directory only, so two on the same objects would overwrite and delete those of each other.
+//! Which store of records and which object store belong together. Both sides record it: names of objects are unique in
+//! one store of records only, so two on the same objects would overwrite and delete those of each other.
 //!
-//! In the data directory it is the file `blob-store`: a line with the URL, a line with a random id, and a line for each
-//! claim that may be in the store: its number and its nonce. In the store it is the object `trestle-owner`, see
-//! [`crate::owner`]. A start adds its claim to the file first, and leaves out those before the one in the store, so
-//! that more than two lines are those of starts that failed. A store with another claim was used by a copy of the
-//! directory, whatever the numbers are: a copy that lost a race must not own the store by starting again.
+//! On the side of the records it is a text: the file `blob-store` of a data directory, or a row of a database that
+//! several processes serve. It has a line with the URL, a line with a random id, and a line for each claim that may be
+//! in the object store: its number and its nonce. There it is the object `trestle-owner`, see [`crate::owner`]. A start
+//! adds its claim to the text first, and leaves out those before the one in the object store, so that more than two
+//! lines are those of starts that failed. An object store with another claim was used by a copy of the records, whatever
+//! the numbers are: a copy that lost a race must not own it by starting again.
 
-use std::{fs, io, path::Path as FilePath};
+use std::{
+    fmt, fs, io,
+    path::{Path as FilePath, PathBuf},
+    str::FromStr,
+};
 
+use async_trait::async_trait;
 use object_store::{Error, ObjectStore, PutMode, PutOptions, PutPayload, path::Path};
 use uuid::Uuid;
 
@@ -19,11 +25,54 @@ use crate::{
 
 /// The file in the data directory.
 pub(crate) const FILE: &str = "blob-store";
-/// Most claims of failed starts that the file has: the store would have to apply one after as many later starts.
+/// Most claims of failed starts that the text has: the store would have to apply one after as many later starts.
 const CLAIMS_MAX: usize = 64;
+/// How often a start claims a store that other starts claim meanwhile.
+const ATTEMPTS_MAX: usize = 16;
 
-/// What the data directory records of its store.
-#[derive(Debug, PartialEq, Eq)]
+/// Where a store of records keeps which objects are its own.
+#[async_trait]
+pub trait BindingRecord: fmt::Debug + Send + Sync {
+    /// What is kept; none at first.
+    ///
+    /// # Errors
+    /// A failed read.
+    async fn read(&self) -> Result<Option<String>, OpenObjectsError>;
+
+    /// Keeps `text` on stable storage, in place of `found`. Returns false where another process replaced that
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// A failed write.
+    async fn replace(&self, found: Option<&str>, text: &str) -> Result<bool, OpenObjectsError>;
+}
+
+/// The file of a data directory, which one process has at a time.
+#[derive(Debug, Clone)]
+pub(crate) struct BindingFile(pub(crate) PathBuf);
+
+#[async_trait]
+impl BindingRecord for BindingFile {
+    async fn read(&self) -> Result<Option<String>, OpenObjectsError> {
+        Ok(read(&self.0)?)
+    }
+
+    async fn replace(&self, _: Option<&str>, text: &str) -> Result<bool, OpenObjectsError> {
+        fs::create_dir_all(&self.0)?;
+        trestle_kv::replace_file(&self.0, FILE, text.as_bytes())?;
+        Ok(true)
+    }
+}
+
+fn read(data_dir: &FilePath) -> io::Result<Option<String>> {
+    match fs::read_to_string(data_dir.join(FILE)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        text => text.map(Some),
+    }
+}
+
+/// What a store of records keeps of its objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StoreBinding {
     pub(crate) url: String,
     owner: String,
@@ -40,16 +89,17 @@ pub(crate) struct ClaimedStore {
     pub(crate) is_conditional: bool,
 }
 
-impl StoreBinding {
-    /// The recorded one; none where blobs are in files of the data directory.
-    ///
-    /// # Errors
-    /// A file that cannot be read, or is malformed.
-    pub(crate) fn read(data_dir: &FilePath) -> io::Result<Option<Self>> {
-        let text = match fs::read_to_string(data_dir.join(FILE)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            text => text?,
-        };
+/// How a try to claim a store ended.
+enum ClaimTry {
+    Claimed(ClaimedStore),
+    /// Another start came between.
+    Raced,
+}
+
+impl FromStr for StoreBinding {
+    type Err = io::Error;
+
+    fn from_str(text: &str) -> io::Result<Self> {
         let mut lines = text.lines().map(str::to_owned);
         let (url, owner) = (lines.next(), lines.next());
         let claims = lines.map(|line| {
@@ -60,65 +110,108 @@ impl StoreBinding {
         let (Some(url), Some(owner), Some(claims)) = (url, owner, claims.collect()) else {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "blob-store is malformed"));
         };
-        Ok(Some(Self { url, owner, claims }))
+        Ok(Self { url, owner, claims })
     }
+}
 
-    /// Records a new one, on stable storage.
+impl fmt::Display for StoreBinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}\n{}", self.url, self.owner)?;
+        self.claims.iter().try_for_each(|(start, nonce)| writeln!(f, "{start} {nonce}"))
+    }
+}
+
+impl StoreBinding {
+    /// That of a data directory; none where blobs are in files of it.
     ///
     /// # Errors
-    /// A directory that cannot be written.
-    pub(crate) fn create(data_dir: &FilePath, url: &ObjectsUrl) -> io::Result<Self> {
-        let (url, owner) = (url.to_string(), Uuid::new_v4().to_string());
-        let binding = Self { url, owner, claims: Vec::new() };
-        fs::create_dir_all(data_dir)?;
-        binding.write(data_dir)?;
-        Ok(binding)
+    /// A file that cannot be read, or is malformed.
+    pub(crate) fn of_directory(data_dir: &FilePath) -> io::Result<Option<Self>> {
+        read(data_dir)?.map(|text| text.parse()).transpose()
     }
 
-    fn write(&self, data_dir: &FilePath) -> io::Result<()> {
-        let mut text = format!("{}\n{}\n", self.url, self.owner);
-        for (start, nonce) in &self.claims {
-            text += &format!("{start} {nonce}\n");
-        }
-        trestle_kv::replace_file(data_dir, FILE, text.as_bytes())
+    /// Of records that have no objects yet.
+    pub(crate) fn new(url: &ObjectsUrl) -> Self {
+        Self { url: url.to_string(), owner: Uuid::new_v4().to_string(), claims: Vec::new() }
     }
 
-    /// Claims the store by a number that is greater than those before, in the data directory and then in the store.
+    /// Claims the object store at a URL by a number that is greater than those before, in the record and then in the
+    /// store.
     ///
     /// # Errors
-    /// [`OpenObjectsError::Claimed`] for a store of another data directory, [`OpenObjectsError::Copied`] for one that a
-    /// copy of this data directory used later, [`OpenObjectsError::Store`].
+    /// [`OpenObjectsError::Elsewhere`] for a record of another URL, [`OpenObjectsError::Claimed`] for a store of other
+    /// records, [`OpenObjectsError::Copied`] for one that a copy of these records used later,
+    /// [`OpenObjectsError::Store`], or a failed record.
     pub(crate) async fn claim(
-        &mut self,
-        data_dir: &FilePath,
+        record: &dyn BindingRecord,
+        url: &ObjectsUrl,
         store: &dyn ObjectStore,
     ) -> Result<ClaimedStore, OpenObjectsError> {
-        let found = OwnerClaim::read(store).await.map_err(|error| OpenObjectsError::of(&error))?;
+        // Before anything is asked of a place that may be another one.
+        Self::of_record(record, url).await?;
+        for _ in 0..ATTEMPTS_MAX {
+            if let ClaimTry::Claimed(claimed) = Self::try_claim(record, url, store).await? {
+                if !claimed.is_conditional {
+                    tracing::warn!(
+                        %url,
+                        "the object store ignores the conditions of requests: objects are compared before \
+                         they are written, and two servers on them may be detected seconds late"
+                    );
+                }
+                return Ok(claimed);
+            }
+        }
+        Err(OpenObjectsError::Store("other starts claim the objects: start again".to_owned()))
+    }
+
+    /// What is kept of the objects at a URL, and its text where it is kept already.
+    async fn of_record(
+        record: &dyn BindingRecord,
+        url: &ObjectsUrl,
+    ) -> Result<(Option<String>, Self), OpenObjectsError> {
+        let text = record.read().await?;
+        let stored = text.as_deref().map(str::parse).transpose()?;
+        let binding: Self = stored.unwrap_or_else(|| Self::new(url));
+        match binding.url == url.to_string() {
+            true => Ok((text, binding)),
+            false => Err(OpenObjectsError::Elsewhere { found: binding.url }),
+        }
+    }
+
+    async fn try_claim(
+        record: &dyn BindingRecord,
+        url: &ObjectsUrl,
+        store: &dyn ObjectStore,
+    ) -> Result<ClaimTry, OpenObjectsError> {
+        let failed = |error: Error| OpenObjectsError::of(&error);
+        // In this order: a claim is recorded before it is in the store.
+        let found = OwnerClaim::read(store).await.map_err(failed)?;
+        let (text, mut binding) = Self::of_record(record, url).await?;
         let known = match &found {
-            Some((found, _)) => self.check(found)?,
             None => 0,
+            Some((found, _)) => match binding.check(found) {
+                Ok(known) => known,
+                Err(error) => return raced_unless_same(store, found, error).await,
+            },
         };
-        self.claims.drain(..known.max(self.claims.len().saturating_sub(CLAIMS_MAX - 1)));
-        let (owner, nonce) = (self.owner.clone(), Uuid::new_v4().to_string());
-        let claim = OwnerClaim { owner, start: self.last_start().saturating_add(1), nonce };
-        self.claims.push((claim.start, claim.nonce.clone()));
-        self.write(data_dir)?;
+        binding.claims.drain(..known.max(binding.claims.len().saturating_sub(CLAIMS_MAX - 1)));
+        let (owner, nonce) = (binding.owner.clone(), Uuid::new_v4().to_string());
+        let claim = OwnerClaim { owner, start: binding.last_start().saturating_add(1), nonce };
+        binding.claims.push((claim.start, claim.nonce.clone()));
+        if !record.replace(text.as_deref(), &binding.to_string()).await? {
+            return Ok(ClaimTry::Raced);
+        }
         let mode = found.map_or(PutMode::Create, |(_, version)| PutMode::Update(version));
-        let mut is_conditional = self.put(store, &claim, mode.clone()).await?;
+        let Some(mut is_conditional) = binding.put(store, &claim, mode.clone()).await? else {
+            return Ok(ClaimTry::Raced);
+        };
         if is_conditional {
             // The store has another version now, and an object of this name: both must fail.
             for mode in [mode, PutMode::Create] {
                 is_conditional &= put(store, &claim, mode).await.is_err();
             }
         }
-        if !is_conditional {
-            tracing::warn!(
-                url = self.url,
-                "the object store ignores the conditions of requests: objects are compared before \
-                 they are written, and two servers on them may be detected seconds late"
-            );
-        }
-        Ok(ClaimedStore { claim, is_conditional })
+        Ok(ClaimTry::Claimed(ClaimedStore { claim, is_conditional }))
     }
 
     /// The number of the last start; 0 before the first.
@@ -126,12 +219,12 @@ impl StoreBinding {
         self.claims.last().map_or(0, |(start, _)| *start)
     }
 
-    /// Checks that a claim in the store is one of this data directory, or of a version without numbers. Returns its
-    /// position in the claims here.
+    /// Checks that a claim in the store is one of these records, or of a version without numbers. Returns its position
+    /// in the claims here.
     ///
     /// # Errors
     /// [`OpenObjectsError::Claimed`], [`OpenObjectsError::Copied`].
-    fn check(&self, found: &OwnerClaim) -> Result<usize, OpenObjectsError> {
+    pub(crate) fn check(&self, found: &OwnerClaim) -> Result<usize, OpenObjectsError> {
         let url = || self.url.clone();
         if found.owner != self.owner {
             return Err(OpenObjectsError::Claimed { url: url() });
@@ -148,7 +241,7 @@ impl StoreBinding {
         }
     }
 
-    /// Writes a claim. Returns whether the store applied the condition.
+    /// Writes a claim. Returns whether the store applied the condition; none where another start came between.
     ///
     /// # Errors
     /// As [`StoreBinding::claim`].
@@ -157,10 +250,10 @@ impl StoreBinding {
         store: &dyn ObjectStore,
         claim: &OwnerClaim,
         mode: PutMode,
-    ) -> Result<bool, OpenObjectsError> {
+    ) -> Result<Option<bool>, OpenObjectsError> {
         let failed = |error: Error| OpenObjectsError::of(&error);
         let is_conditional = match put(store, claim, mode).await {
-            Ok(()) => return Ok(true),
+            Ok(()) => return Ok(Some(true)),
             // Also after a try whose response was lost.
             Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => true,
             Err(Error::NotImplemented { .. } | Error::NotSupported { .. }) => {
@@ -171,12 +264,21 @@ impl StoreBinding {
         };
         let found = OwnerClaim::read(store).await.map_err(failed)?;
         let (found, _) = found.ok_or_else(|| OpenObjectsError::Store("no owner".to_owned()))?;
-        if found == *claim {
-            return Ok(is_conditional);
-        }
-        // Another start came between, or an earlier one of this data directory was applied late.
-        self.check(&found)?;
-        Err(OpenObjectsError::Store("another start claims the objects: start again".to_owned()))
+        Ok((found == *claim).then_some(is_conditional))
+    }
+}
+
+/// A claim that is not recorded is that of others, unless the store has another one by now: then a start of the same
+/// records replaced it, and left it out of the record, since both were read.
+async fn raced_unless_same(
+    store: &dyn ObjectStore,
+    found: &OwnerClaim,
+    error: OpenObjectsError,
+) -> Result<ClaimTry, OpenObjectsError> {
+    let now = OwnerClaim::read(store).await.map_err(|error| OpenObjectsError::of(&error))?;
+    match now {
+        Some((now, _)) if now == *found => Err(error),
+        _ => Ok(ClaimTry::Raced),
     }
 }
 

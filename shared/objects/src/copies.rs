@@ -31,8 +31,8 @@ impl SourceObjects {
     /// A data directory that cannot be read.
     pub fn are_at(data_dir: &Path, target: &str) -> io::Result<bool> {
         if let Ok(target) = target.parse::<ObjectsUrl>() {
-            let url =
-                StoreBinding::read(data_dir)?.and_then(|it| it.url.parse::<ObjectsUrl>().ok());
+            let url = StoreBinding::of_directory(data_dir)?
+                .and_then(|it| it.url.parse::<ObjectsUrl>().ok());
             return Ok(url.is_some_and(|url| url.overlaps(&target)));
         }
         let target = std::path::absolute(target)?;
@@ -49,7 +49,7 @@ impl SourceObjects {
     /// [`OpenObjectsError::Elsewhere`] where the data directory uses another URL, [`OpenObjectsError::Store`],
     /// [`OpenObjectsError::Directory`].
     pub fn of(data_dir: &Path) -> Result<Self, OpenObjectsError> {
-        let Some(binding) = StoreBinding::read(data_dir)? else {
+        let Some(binding) = StoreBinding::of_directory(data_dir)? else {
             return Ok(Self {
                 blobs: files(&data_dir.join(BLOBS))?,
                 logs: files(&data_dir.join(LOGS))?,
@@ -198,7 +198,8 @@ mod tests {
         let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
         assert!(are_at(&path("data")) && are_at(&path("data/deep/backups")));
         assert!(!are_at(&path("backups")) && !are_at(&path("data-2")) && !are_at("s3://a/b"));
-        StoreBinding::create(&data_dir, &"s3://a/b".parse().unwrap()).unwrap();
+        let text = StoreBinding::new(&"s3://a/b".parse().unwrap()).to_string();
+        std::fs::write(data_dir.join("blob-store"), text).unwrap();
         assert!(are_at("s3://a/b") && are_at("s3://a") && !are_at("s3://a/c"));
     }
 

@@ -1,5 +1,5 @@
-//! The object store of a data directory: at a URL, in files of the directory, or in memory. Each service that stores
-//! objects has an area of its own in it.
+//! The object store of a data directory: at a URL, in files of the directory, or in memory; or that of a database, at a
+//! URL. Each service that stores objects has an area of its own in it.
 
 mod area;
 mod binding;
@@ -25,12 +25,13 @@ use object_store::{ObjectStore, prefix::PrefixStore};
 use trestle_kv::DiskSpace;
 
 use self::{
-    binding::{ClaimedStore, StoreBinding},
+    binding::{BindingFile, ClaimedStore, StoreBinding},
     owner::OwnedStore,
 };
 
 pub use self::{
     area::{ObjectArea, WriteObjectError},
+    binding::BindingRecord,
     copies::{CopyTarget, SourceObjects},
     hold::{ObjectDeletes, ObjectHold},
     location::ObjectsUrl,
@@ -43,7 +44,7 @@ const BLOBS: &str = "blob";
 /// prefix there.
 const LOGS: &str = "log";
 
-/// The object store of a data directory. Clones share it.
+/// The object store of a data directory or of a database. Clones share it.
 #[derive(Clone)]
 pub struct ObjectStorage {
     /// The contents of blobs.
@@ -62,28 +63,31 @@ pub enum OpenObjectsError {
     /// The store cannot be reached, or does not permit the access.
     #[error("the object store cannot be used: {0}")]
     Store(String),
-    /// The objects there are those of another data directory.
-    #[error("the object store is in use by another data directory, use another path: url=`{url}`")]
+    /// The objects there are those of another data directory, or of another database.
+    #[error(
+        "the object store is in use by another data directory or database, use another path: \
+         url=`{url}`"
+    )]
     Claimed {
         /// The store.
         url: String,
     },
-    /// A copy of this data directory used the objects later, or this is a restored backup.
+    /// A copy of this data directory, or of this database, used the objects later, or this is a restored backup.
     #[error(
-        "a copy of this data directory used the object store later: url=`{url}`, start=`{there}`, \
-         of this data directory=`{here}`; give the copy a path of its own, see docs/operations.md, \
-         Blobs in a cloud"
+        "a copy of these records used the object store later: url=`{url}`, start=`{there}`, of \
+         these records=`{here}`; give the copy a path of its own, see docs/operations.md, Blobs in \
+         a cloud"
     )]
     Copied {
         /// The store.
         url: String,
         /// The number of the last start in the store.
         there: u64,
-        /// The number of the last start of the data directory.
+        /// The number of the last start of these records.
         here: u64,
     },
-    /// The objects of the data directory are in another place.
-    #[error("the objects of this data directory are in another place: found=`{found}`")]
+    /// The objects of the data directory, or of the database, are in another place.
+    #[error("the objects of these records are in another place: found=`{found}`")]
     Elsewhere {
         /// That place.
         found: String,
@@ -91,6 +95,9 @@ pub enum OpenObjectsError {
     /// The data directory cannot be used.
     #[error("the data directory cannot be used: {0}")]
     Directory(#[from] io::Error),
+    /// The database, which has the record of its objects, cannot be read or written.
+    #[error("the record of the objects cannot be used: {0}")]
+    Record(String),
 }
 
 impl OpenObjectsError {
@@ -110,27 +117,54 @@ impl ObjectStorage {
         url: Option<&ObjectsUrl>,
         disk: Option<DiskSpace>,
     ) -> Result<Self, OpenObjectsError> {
-        let binding = StoreBinding::read(data_dir)?;
+        let binding = StoreBinding::of_directory(data_dir)?;
         let elsewhere = |found: String| Err(OpenObjectsError::Elsewhere { found });
-        let (url, mut binding) = match (url, binding) {
+        let url = match (url, binding) {
             (None, None) => return Ok(Self::in_files(data_dir, disk.as_ref())?),
+            (None, Some(binding)) => return elsewhere(binding.url),
             (Some(url), None) => match objects_in(data_dir)? {
                 Some(found) => return elsewhere(found.display().to_string()),
-                None => (url, StoreBinding::create(data_dir, url)?),
+                None => url,
             },
-            (Some(url), Some(binding)) if binding.url == url.to_string() => (url, binding),
-            (_, Some(binding)) => return elsewhere(binding.url),
+            (Some(url), Some(_)) => url,
         };
         let store = cloud::open(url).map_err(|error| OpenObjectsError::of(&error))?;
-        let claimed = binding.claim(data_dir, &*store).await?;
-        Ok(Self::owned(store, url, claimed))
+        let record = BindingFile(data_dir.to_owned());
+        let claimed = StoreBinding::claim(&record, url, &*store).await?;
+        Ok(Self::owned(store, url, claimed, None))
     }
 
-    /// At a URL, of a start that owns the objects there.
-    fn owned(store: Arc<dyn ObjectStore>, url: &ObjectsUrl, claimed: ClaimedStore) -> Self {
+    /// The objects of records that other processes may serve too, at the URL that is kept beside those.
+    ///
+    /// # Errors
+    /// Every kind of [`OpenObjectsError`] but that of a directory.
+    pub async fn open_shared(
+        record: Arc<dyn BindingRecord>,
+        url: &ObjectsUrl,
+    ) -> Result<Self, OpenObjectsError> {
+        let store = cloud::open(url).map_err(|error| OpenObjectsError::of(&error))?;
+        Self::shared(store, record, url).await
+    }
+
+    async fn shared(
+        store: Arc<dyn ObjectStore>,
+        record: Arc<dyn BindingRecord>,
+        url: &ObjectsUrl,
+    ) -> Result<Self, OpenObjectsError> {
+        let claimed = StoreBinding::claim(&*record, url, &*store).await?;
+        Ok(Self::owned(store, url, claimed, Some(record)))
+    }
+
+    /// At a URL, of a start that owns the objects there, perhaps together with others whose claims are recorded.
+    fn owned(
+        store: Arc<dyn ObjectStore>,
+        url: &ObjectsUrl,
+        claimed: ClaimedStore,
+        shared: Option<Arc<dyn BindingRecord>>,
+    ) -> Self {
         let ClaimedStore { claim, is_conditional } = claimed;
         let (start, name) = (claim.start, url.kind.scheme());
-        let owner = StoreOwner::new(Arc::clone(&store), url.to_string(), claim);
+        let owner = StoreOwner::new(Arc::clone(&store), url.to_string(), claim, shared);
         let store: Arc<dyn ObjectStore> = Arc::new(OwnedStore::new(store, owner.clone()));
         let logs: Arc<dyn ObjectStore> = Arc::new(PrefixStore::new(Arc::clone(&store), LOGS));
         let area = |store, url| {

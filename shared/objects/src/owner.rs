@@ -1,11 +1,12 @@
-//! Which start of which data directory owns the objects of a store. Each start raises a number in the store, under a
-//! condition; a process that finds a later start writes and deletes nothing from then on. So of two servers with copies
-//! of one data directory only the later one goes on, and deletes no object that only the other refers to.
+//! Which start owns the objects of a store. Each raises a number in the store, under a condition; a process that finds
+//! a later start of other records writes and deletes nothing from then on. So of two servers with copies of one data
+//! directory, or of one database, only the later one goes on, and deletes no object that only the other refers to.
+//! Processes that serve one database own the objects together: the start of each is recorded in it.
 
 use std::{
     fmt,
     ops::Range,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -18,6 +19,8 @@ use object_store::{
     Result, UpdateVersion, path::Path,
 };
 
+use crate::binding::{BindingRecord, StoreBinding};
+
 /// The object in the store.
 pub(crate) const OBJECT: &str = "trestle-owner";
 /// How long a process may delete before it looks again whether it still owns the objects.
@@ -26,7 +29,7 @@ const VERIFIED_FOR: Duration = Duration::from_secs(1);
 /// The content of the object in the store: `OWNER START NONCE`; of earlier versions only `OWNER`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OwnerClaim {
-    /// The id of the data directory.
+    /// The id of the records.
     pub(crate) owner: String,
     /// The number of the start.
     pub(crate) start: u64,
@@ -54,8 +57,7 @@ impl OwnerClaim {
         let ObjectMeta { e_tag, version, .. } = found.meta.clone();
         let bytes = found.bytes().await?;
         let claim = std::str::from_utf8(&bytes).ok().and_then(Self::parse);
-        let malformed =
-            || Error::Generic { store: "owner", source: "`trestle-owner` is malformed".into() };
+        let malformed = || failed(format!("`{OBJECT}` is malformed"));
         let claim = claim.ok_or_else(malformed)?;
         Ok(Some((claim, UpdateVersion { e_tag, version })))
     }
@@ -77,15 +79,29 @@ struct OwnerState {
     store: Arc<dyn ObjectStore>,
     url: String,
     claim: OwnerClaim,
+    /// Where other processes that own the objects too record their claims, if there may be any.
+    shared: Option<Arc<dyn BindingRecord>>,
     lost: OnceLock<String>,
-    verified: Mutex<Option<Instant>>,
+    verified: Mutex<Option<Verified>>,
+}
+
+/// The last time that this process owned the objects, by which claim in the store.
+#[derive(Debug)]
+struct Verified {
+    at: Instant,
+    claim: OwnerClaim,
 }
 
 impl StoreOwner {
-    /// The owner of `store` by this claim, which the store has.
-    pub(crate) fn new(store: Arc<dyn ObjectStore>, url: String, claim: OwnerClaim) -> Self {
+    /// The owner of `store` by this claim, which the store has, or by one that is recorded beside it.
+    pub(crate) fn new(
+        store: Arc<dyn ObjectStore>,
+        url: String,
+        claim: OwnerClaim,
+        shared: Option<Arc<dyn BindingRecord>>,
+    ) -> Self {
         let (lost, verified) = (OnceLock::new(), Mutex::default());
-        Self(Arc::new(OwnerState { store, url, claim, lost, verified }))
+        Self(Arc::new(OwnerState { store, url, claim, shared, lost, verified }))
     }
 
     /// Why this process does not own the objects any more; none while it does.
@@ -99,42 +115,72 @@ impl StoreOwner {
     /// # Errors
     /// A failed store; nothing is known then.
     pub async fn check(&self) -> Result<()> {
-        let OwnerState { store, url, claim, lost, verified } = &*self.0;
-        let Some((found, _)) = OwnerClaim::read(&**store).await? else {
-            let absent = format!("`{OBJECT}` is absent: url=`{url}`");
-            return Err(Error::Generic { store: "owner", source: absent.into() });
-        };
-        if found == *claim {
-            *verified.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        let OwnerState { url, claim, lost, .. } = &*self.0;
+        let mut found = self.found().await?;
+        while !self.is_own(&found).await? {
+            let again = self.found().await?;
+            // Another one by now: a claim that was recorded and left out since it was read.
+            if again != found {
+                found = again;
+                continue;
+            }
+            let reason = format!(
+                "another server uses the objects of this one: url=`{url}`, start=`{}`, of this \
+                 process=`{}`; stop one of them, see docs/operations.md, Blobs in a cloud",
+                found.start, claim.start
+            );
+            if lost.set(reason.clone()).is_ok() {
+                tracing::error!(reason, "objects are neither written nor deleted any more");
+            }
             return Ok(());
         }
-        let reason = format!(
-            "another server uses the objects of this data directory: url=`{url}`, start=`{}`, \
-             of this process=`{}`; stop one of them, see docs/operations.md, Blobs in a cloud",
-            found.start, claim.start
-        );
-        if lost.set(reason.clone()).is_ok() {
-            tracing::error!(reason, "objects are neither written nor deleted any more");
-        }
+        *self.verified() = Some(Verified { at: Instant::now(), claim: found });
         Ok(())
+    }
+
+    /// The claim that the store has.
+    async fn found(&self) -> Result<OwnerClaim> {
+        let OwnerState { store, url, .. } = &*self.0;
+        let absent = || failed(format!("`{OBJECT}` is absent: url=`{url}`"));
+        OwnerClaim::read(&**store).await?.map(|(found, _)| found).ok_or_else(absent)
+    }
+
+    /// Whether a claim is that of this process, or of another one with the same records.
+    async fn is_own(&self, found: &OwnerClaim) -> Result<bool> {
+        let OwnerState { claim, shared, .. } = &*self.0;
+        if found == claim || self.verified().as_ref().is_some_and(|it| it.claim == *found) {
+            return Ok(true);
+        }
+        let Some(record) = shared else { return Ok(false) };
+        let text = record.read().await.map_err(|error| failed(error.to_string()))?;
+        let binding = text.as_deref().map(str::parse::<StoreBinding>).transpose();
+        let binding = binding.map_err(|error| failed(error.to_string()))?;
+        Ok(binding.is_some_and(|binding| binding.check(found).is_ok()))
+    }
+
+    fn verified(&self) -> MutexGuard<'_, Option<Verified>> {
+        self.0.verified.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// # Errors
     /// The objects are owned by another process.
     fn require(&self) -> Result<()> {
-        let lost = |reason: &str| Error::Generic { store: "owner", source: reason.into() };
-        self.lost().map_or(Ok(()), |reason| Err(lost(reason)))
+        self.lost().map_or(Ok(()), |reason| Err(failed(reason.to_owned())))
     }
 
     /// # Errors
     /// The objects are owned by another process, or that is not known.
     async fn verify(&self) -> Result<()> {
-        let verified = *self.0.verified.lock().unwrap_or_else(PoisonError::into_inner);
-        if verified.is_none_or(|at| at.elapsed() > VERIFIED_FOR) {
+        let at = self.verified().as_ref().map(|verified| verified.at);
+        if at.is_none_or(|at| at.elapsed() > VERIFIED_FOR) {
             self.check().await?;
         }
         self.require()
     }
+}
+
+fn failed(reason: String) -> Error {
+    Error::Generic { store: "owner", source: reason.into() }
 }
 
 /// A store whose objects are written and deleted by their owner only.

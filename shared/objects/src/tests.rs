@@ -2,6 +2,7 @@
 mod faults;
 #[cfg(feature = "testing")]
 mod owners;
+mod sharing;
 mod starts;
 
 use super::*;
@@ -15,20 +16,20 @@ async fn a_store_belongs_to_one_data_directory() {
     let (directory, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let url: ObjectsUrl = "s3://blobs/a".parse().unwrap();
     let (one, two) = (data.path().join("1"), data.path().join("2"));
-    let mut first = StoreBinding::create(&one, &url).unwrap();
-    let mut second = StoreBinding::create(&two, &url).unwrap();
+    let (first, second) = (BindingFile(one.clone()), BindingFile(two));
     // The second has no conditional updates.
     for objects in [ObjectArea::in_memory(), files(directory.path())] {
         let name = objects.name;
-        first.claim(&one, &*objects.store).await.unwrap();
-        let claimed = first.claim(&one, &*objects.store).await.unwrap();
+        StoreBinding::claim(&first, &url, &*objects.store).await.unwrap();
+        let claimed = StoreBinding::claim(&first, &url, &*objects.store).await.unwrap();
         assert_eq!(claimed.is_conditional, name == "memory");
 
-        let claimed = second.claim(&two, &*objects.store).await;
+        let claimed = StoreBinding::claim(&second, &url, &*objects.store).await;
 
         assert!(matches!(claimed, Err(OpenObjectsError::Claimed { .. })), "{name}: {claimed:?}");
     }
-    assert_eq!(StoreBinding::read(&one).unwrap(), Some(first));
+    let kept = StoreBinding::of_directory(&one).unwrap().expect("the record of the first");
+    assert_eq!(kept.url, url.to_string());
 }
 
 #[tokio::test]
@@ -40,7 +41,8 @@ async fn a_data_directory_keeps_its_store() {
     ObjectStorage::open(&with_files, None, None).await.unwrap();
     objects.blobs.put("object", "text".into()).await.unwrap();
     let with_url = data.path().join("url");
-    StoreBinding::create(&with_url, &url("s3://blobs/a")).unwrap();
+    let binding = StoreBinding::new(&url("s3://blobs/a"));
+    BindingFile(with_url.clone()).replace(None, &binding.to_string()).await.unwrap();
 
     for (data_dir, url, found) in [
         (&with_files, Some(url("s3://blobs/a")), "files/blob"),

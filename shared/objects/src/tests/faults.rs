@@ -148,26 +148,26 @@ async fn logs_alone_prevent_a_data_directory_from_moving_to_a_url() {
 
     let Err(OpenObjectsError::Elsewhere { found }) = opened else { panic!("{opened:?}") };
     assert!(found.ends_with("/log"), "{found}");
-    assert_eq!(StoreBinding::read(data.path()).unwrap(), None, "nothing was recorded");
+    assert_eq!(StoreBinding::of_directory(data.path()).unwrap(), None, "nothing was recorded");
 }
 
 #[tokio::test]
 async fn a_claim_whose_acknowledgement_was_lost_is_ours() {
     let data = tempfile::tempdir().unwrap();
-    let mut binding = StoreBinding::create(data.path(), &"s3://bucket".parse().unwrap()).unwrap();
+    let (record, url) = (BindingFile(data.path().to_owned()), "s3://bucket".parse().unwrap());
     let store = planned(&[ObjectFault::Unacknowledged]);
 
-    let unknown = binding.claim(data.path(), &store).await;
+    let unknown = StoreBinding::claim(&record, &url, &store).await;
     assert!(matches!(unknown, Err(OpenObjectsError::Store(_))), "{unknown:?}");
 
-    let claimed = binding.claim(data.path(), &store).await.unwrap();
+    let claimed = StoreBinding::claim(&record, &url, &store).await.unwrap();
     assert_eq!((claimed.claim.start, claimed.is_conditional), (2, true));
 }
 
 #[test]
 fn a_binding_with_other_lines_than_its_own_is_malformed() {
     let data = tempfile::tempdir().unwrap();
-    assert_eq!(StoreBinding::read(data.path()).unwrap(), None);
+    assert_eq!(StoreBinding::of_directory(data.path()).unwrap(), None);
     for text in [
         "",
         "\n",
@@ -178,9 +178,9 @@ fn a_binding_with_other_lines_than_its_own_is_malformed() {
         "s3://b\no\n1 n\n\n",
     ] {
         fs::write(data.path().join("blob-store"), text).unwrap();
-        let read = StoreBinding::read(data.path());
+        let read = StoreBinding::of_directory(data.path());
         assert_eq!(read.map_err(|error| error.kind()), Err(io::ErrorKind::InvalidData), "{text:?}");
     }
     fs::write(data.path().join("blob-store"), b"\xff\n\xff\n").unwrap();
-    assert!(StoreBinding::read(data.path()).is_err());
+    assert!(StoreBinding::of_directory(data.path()).is_err());
 }

@@ -18,7 +18,8 @@ struct DataDirectory(tempfile::TempDir);
 impl DataDirectory {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        StoreBinding::create(directory.path(), &URL.parse().unwrap()).unwrap();
+        let text = StoreBinding::new(&URL.parse().unwrap()).to_string();
+        fs::write(directory.path().join("blob-store"), text).unwrap();
         Self(directory)
     }
 
@@ -30,10 +31,10 @@ impl DataDirectory {
     }
 
     async fn start(&self, store: &Arc<InMemory>) -> Result<ObjectStorage, OpenObjectsError> {
-        let mut binding = StoreBinding::read(self.0.path()).unwrap().unwrap();
+        let (record, url) = (BindingFile(self.0.path().to_owned()), URL.parse().unwrap());
         let store: Arc<dyn ObjectStore> = Arc::clone(store) as _;
-        let claimed = binding.claim(self.0.path(), &*store).await?;
-        Ok(ObjectStorage::owned(store, &URL.parse().unwrap(), claimed))
+        let claimed = StoreBinding::claim(&record, &url, &*store).await?;
+        Ok(ObjectStorage::owned(store, &url, claimed, None))
     }
 }
 
