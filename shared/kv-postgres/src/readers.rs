@@ -1,8 +1,14 @@
-//! Connections that read: some that all reads of one request share, and some that a snapshot has for itself.
+//! Connections that read: some that all reads of one request share, and some that a snapshot has for itself. Where all
+//! of these are in use, snapshots that nobody reads end for the next one: whoever holds one decides how long, such as
+//! the reader of a large blob.
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicUsize, Ordering::Relaxed},
+use std::{
+    pin::pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -10,6 +16,7 @@ use bytes::Bytes;
 use tokio::{
     runtime::Handle,
     sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore},
+    time::{Instant, sleep},
 };
 use tokio_postgres::error::SqlState;
 use trestle_kv::{EngineError, Scan, ScanLimit, Snapshot, Span, keyspace::unknown_keyspace};
@@ -20,6 +27,10 @@ use crate::{failure::Failure, place::row_of, scan::scan, session::ReadSession, s
 const SHARED_SESSIONS: usize = 4;
 /// Most snapshots at a time; further ones wait.
 const SNAPSHOTS_MAX: usize = 16;
+/// How long a snapshot is not read before it ends for one that waits; less than the database ends its transaction.
+const UNREAD_MAX: Duration = Duration::from_secs(2);
+/// How often one that waits looks for such.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Sees everything that is committed before it, and later nothing.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1";
@@ -31,6 +42,8 @@ pub(crate) struct Readers {
     next: AtomicUsize,
     idle: Arc<Mutex<Vec<ReadSession>>>,
     permits: Arc<Semaphore>,
+    /// The snapshots that may exist.
+    held: Mutex<Vec<Weak<HeldSnapshot>>>,
 }
 
 impl Readers {
@@ -41,6 +54,7 @@ impl Readers {
             next: AtomicUsize::new(0),
             idle: Arc::default(),
             permits: Arc::new(Semaphore::new(SNAPSHOTS_MAX)),
+            held: Mutex::default(),
         }
     }
 
@@ -78,9 +92,7 @@ impl Readers {
 
     /// A view of everything that is committed.
     pub(crate) async fn snapshot(&self) -> Result<PostgresSnapshot, EngineError> {
-        let permits = Arc::clone(&self.permits);
-        let closed = |_| EngineError::Unavailable { reason: "the engine is closed".into() };
-        let permit = permits.acquire_owned().await.map_err(closed)?;
+        let permit = self.permit().await?;
         loop {
             let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let (session, is_new) = match idle {
@@ -90,15 +102,42 @@ impl Readers {
             let begun = session.client().batch_execute(BEGIN).await.map_err(Failure::from);
             match begun {
                 Ok(()) => {
-                    let shared = Arc::clone(&self.shared);
-                    let returns = Returns { idle: Arc::clone(&self.idle), _permit: permit };
-                    let held = Some((session, returns));
-                    return Ok(PostgresSnapshot { shared, held, runtime: Handle::current() });
+                    let (idle, runtime) = (Arc::clone(&self.idle), Handle::current());
+                    let connection =
+                        SnapshotConnection { returned: Some((session, permit)), idle, runtime };
+                    let held = Arc::new(HeldSnapshot::new(connection));
+                    self.remember(&held);
+                    return Ok(PostgresSnapshot { shared: Arc::clone(&self.shared), held });
                 }
                 Err(Failure::Lost(_)) if !is_new => {}
                 Err(failure) => return Err(failure.into()),
             }
         }
+    }
+
+    /// Waits for the end of another snapshot where there are too many.
+    async fn permit(&self) -> Result<OwnedSemaphorePermit, EngineError> {
+        let mut permit = pin!(Arc::clone(&self.permits).acquire_owned());
+        loop {
+            let closed = |_| EngineError::Unavailable { reason: "the engine is closed".into() };
+            tokio::select! {
+                biased;
+                permit = &mut permit => return permit.map_err(closed),
+                () = sleep(LOOK_EVERY) => self.end_unread(),
+            }
+        }
+    }
+
+    fn remember(&self, new: &Arc<HeldSnapshot>) {
+        let mut held = locked(&self.held);
+        held.retain(|held| held.strong_count() > 0);
+        held.push(Arc::downgrade(new));
+    }
+
+    /// Ends the snapshots that nobody read for long.
+    fn end_unread(&self) {
+        let held = locked(&self.held);
+        held.iter().filter_map(Weak::upgrade).for_each(|held| held.end_unread());
     }
 
     /// A connection, and whether it was made just now.
@@ -129,32 +168,82 @@ async fn value_of(
     Ok(value)
 }
 
-/// Where the connection of a snapshot goes when it is dropped.
-struct Returns {
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The connection of a snapshot, in its transaction. The next one gets it when it is dropped.
+struct SnapshotConnection {
+    /// None only once it is dropped.
+    returned: Option<(ReadSession, OwnedSemaphorePermit)>,
     idle: Arc<Mutex<Vec<ReadSession>>>,
-    _permit: OwnedSemaphorePermit,
+    runtime: Handle,
+}
+
+impl SnapshotConnection {
+    fn session(&self) -> Result<&ReadSession, EngineError> {
+        let session = self.returned.as_ref().map(|(session, _)| session);
+        session.ok_or_else(|| EngineError::SnapshotEnded { reason: "it is dropped".into() })
+    }
+}
+
+impl Drop for SnapshotConnection {
+    fn drop(&mut self) {
+        let Some((session, permit)) = self.returned.take() else { return };
+        let idle = Arc::clone(&self.idle);
+        self.runtime.spawn(async move {
+            if session.is_open() && session.client().batch_execute("COMMIT").await.is_ok() {
+                locked(&idle).push(session);
+            }
+            drop(permit);
+        });
+    }
+}
+
+/// What a snapshot has, until it ends.
+struct HeldSnapshot(Mutex<HeldState>);
+
+struct HeldState {
+    /// None once it has ended for another one.
+    connection: Option<Arc<SnapshotConnection>>,
+    /// When it was read last.
+    read_at: Instant,
+}
+
+impl HeldSnapshot {
+    fn new(connection: SnapshotConnection) -> Self {
+        let connection = Some(Arc::new(connection));
+        Self(Mutex::new(HeldState { connection, read_at: Instant::now() }))
+    }
+
+    /// The connection for a read: it does not end before that is done.
+    fn connection(&self) -> Result<Arc<SnapshotConnection>, EngineError> {
+        let mut state = locked(&self.0);
+        state.read_at = Instant::now();
+        let ended = || EngineError::SnapshotEnded { reason: "others waited for it".into() };
+        state.connection.clone().ok_or_else(ended)
+    }
+
+    fn end_unread(&self) {
+        let mut state = locked(&self.0);
+        if state.read_at.elapsed() >= UNREAD_MAX {
+            state.connection = None;
+        }
+    }
 }
 
 /// A view, in a transaction of its own.
 pub(crate) struct PostgresSnapshot {
     shared: Arc<Shared>,
-    /// None only once it is dropped.
-    held: Option<(ReadSession, Returns)>,
-    runtime: Handle,
-}
-
-impl PostgresSnapshot {
-    fn session(&self) -> Result<&ReadSession, EngineError> {
-        let session = self.held.as_ref().map(|(session, _)| session);
-        session.ok_or_else(|| EngineError::SnapshotEnded { reason: "it is dropped".into() })
-    }
+    held: Arc<HeldSnapshot>,
 }
 
 #[async_trait]
 impl Snapshot for PostgresSnapshot {
     async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
         let keyspace = self.shared.keyspaces.index_of(key).ok_or_else(|| unknown_keyspace(key))?;
-        value_of(self.session()?, keyspace, &row_of(key)).await.map_err(ended)
+        let connection = self.held.connection()?;
+        value_of(connection.session()?, keyspace, &row_of(key)).await.map_err(ended)
     }
 
     async fn scan(&self, span: &Span, limit: ScanLimit) -> Result<Scan, EngineError> {
@@ -163,19 +252,10 @@ impl Snapshot for PostgresSnapshot {
         }
         let keyspace = self.shared.keyspaces.index_of_span(span)?;
         let limit = self.shared.limits.of_scan(limit);
-        let scan = scan(self.session()?, keyspace, span, limit, false).await.map_err(ended)?;
+        let connection = self.held.connection()?;
+        let scan =
+            scan(connection.session()?, keyspace, span, limit, false).await.map_err(ended)?;
         Ok(scan.unwrap_or(Scan { entries: Vec::new(), more: true }))
-    }
-}
-
-impl Drop for PostgresSnapshot {
-    fn drop(&mut self) {
-        let Some((session, returns)) = self.held.take() else { return };
-        self.runtime.spawn(async move {
-            if session.is_open() && session.client().batch_execute("COMMIT").await.is_ok() {
-                returns.idle.lock().unwrap_or_else(PoisonError::into_inner).push(session);
-            }
-        });
     }
 }
 

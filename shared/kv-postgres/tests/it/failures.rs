@@ -64,6 +64,27 @@ async fn a_snapshot_whose_connection_ends_has_ended() {
     assert!(matches!(scanned, EngineError::SnapshotEnded { .. }), "{scanned}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn snapshots_that_nobody_reads_end_for_others() {
+    let Some(server) = PostgresServer::start(&[]).await else { return };
+    let database = server.database().await;
+    let engine = open(&server.address(&database)).await;
+    commit(&*engine, vec![put(key("a"), "1")]).await.unwrap();
+    let mut held = Vec::new();
+    // More than there are at a time.
+    for _ in 0..40 {
+        let view = engine.snapshot().await.unwrap();
+        assert_eq!(view.get(&key("a")).await.unwrap(), Some("1".into()));
+        held.push(view);
+    }
+
+    let read = held[0].get(&key("a")).await.unwrap_err();
+
+    assert!(matches!(read, EngineError::SnapshotEnded { .. }), "{read}");
+    let newest = held.last().unwrap().get(&key("a")).await.unwrap();
+    assert_eq!(newest, Some("1".into()));
+}
+
 /// Writers under which connections end at any time. What was acknowledged is there, and what was reported as not
 /// written is not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
