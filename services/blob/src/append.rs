@@ -23,6 +23,7 @@ use crate::{
     keys::{self, BlobRow, PieceForm},
     record::{AppendContent, BlobKind, BlobRecord, Content},
     stored::Stored as _,
+    upload::PublishedBy,
 };
 
 /// Rows of so many bytes are compacted.
@@ -202,7 +203,7 @@ impl Blobs {
         Ok(decide_append(content, (1, true), command.size_max).map(drop)?)
     }
 
-    /// Appends uploaded data, which is not empty.
+    /// Appends uploaded data, which is not empty, in time.
     ///
     /// # Errors
     /// [`BlobError::BlobNotFound`], a blob of another kind, a lease or a condition that does not permit it, or a failed
@@ -211,6 +212,7 @@ impl Blobs {
         &self,
         command: AppendCommand,
         new: NewContent,
+        due: PublishedBy,
     ) -> Result<Appended, BlobError> {
         let blob = command.blob.clone();
         let mut spec = ChangeSpec::new(blob.domain());
@@ -218,10 +220,11 @@ impl Blobs {
         if let NewContent::Whole(part) = &new {
             spec.also(keys::own_domain(&keys::live(part.content)), Lock::Exclusive);
         }
-        let (now, piece) = (self.now(), NewPiece::of(&new));
+        let piece = NewPiece::of(&new);
         transact(&*self.engine, spec, move |reads, version| {
+            due.check(version)?;
             let mut current = decode_record(reads.get(record))?.ok_or_else(|| blob.not_found())?;
-            let before = check(&mut current, &command, now)?;
+            let before = check(&mut current, &command, version.ticks())?;
             let is_row = piece.form == PieceForm::Bytes;
             let content = decide_append(before, (piece.bytes, is_row), command.size_max)?;
             let (record_key, mut writes) = (reads.key(record).clone(), Writes::new());
@@ -250,11 +253,10 @@ impl Blobs {
         let blob = command.blob.clone();
         let mut spec = ChangeSpec::new(blob.domain());
         let record = spec.read(blob.row(BlobRow::Record, &[]));
-        let now = self.now();
-        transact(&*self.engine, spec, move |reads, _| {
+        transact(&*self.engine, spec, move |reads, version| {
             let before = decode_record(reads.get(record))?.ok_or_else(|| blob.not_found())?;
             let mut current = before.clone();
-            let content = check(&mut current, &command, now)?;
+            let content = check(&mut current, &command, version.ticks())?;
             current.content = Content::Append(AppendContent { is_sealed: true, ..content });
             let mut writes = Writes::new();
             if current != before {

@@ -31,7 +31,7 @@ use crate::{
     read_memory::ReadMemory,
     record::{BlobRecord, ContainerRecord, CopyOrigin, Retention},
     sweep::BlobSweeper,
-    upload::{SmallContent, Upload, UploadMemory, Uploaded},
+    upload::{PublishedBy, SmallContent, Upload, UploadMemory, Uploaded},
 };
 
 /// The mark of contents.
@@ -155,7 +155,7 @@ impl BlobFixture {
         let command = PutCommand { retention: self.retention(), ..command };
         let Uploaded { content, written, .. } =
             self.upload(data.into(), SmallContent::Inline).await?;
-        written.publish(self.blobs.put(key.clone(), command, content)).await
+        written.publish(|due| self.blobs.put(key.clone(), command, content, due)).await
     }
 
     pub(crate) async fn stage(
@@ -168,7 +168,7 @@ impl BlobFixture {
             self.upload(data.into(), SmallContent::Object).await?;
         let NewContent::Whole(part) = content else { panic!("blocks are objects") };
         let block = NewBlock { blob: key.clone(), id: id.into(), lease_id: None };
-        written.publish(self.blobs.stage(block, part)).await
+        written.publish(|due| self.blobs.stage(block, part, due)).await
     }
 
     pub(crate) async fn commit(
@@ -191,7 +191,7 @@ impl BlobFixture {
         command: PutCommand,
     ) -> Result<BlobRecord, BlobError> {
         let command = PutCommand { retention: self.retention(), ..command };
-        self.blobs.put(key.clone(), command, NewContent::Append).await
+        self.blobs.put(key.clone(), command, NewContent::Append, PublishedBy::NEVER_LATE).await
     }
 
     /// An append without conditions.
@@ -219,7 +219,7 @@ impl BlobFixture {
         data: Bytes,
     ) -> Result<Appended, BlobError> {
         let Uploaded { content, written, .. } = self.upload(data, SmallContent::Inline).await?;
-        written.publish(self.blobs.append(command, content)).await
+        written.publish(|due| self.blobs.append(command, content, due)).await
     }
 
     pub(crate) async fn create_pages(
@@ -229,7 +229,7 @@ impl BlobFixture {
     ) -> Result<BlobRecord, BlobError> {
         let new = NewContent::Pages { size, sequence_number: 0, copied: None };
         let command = PutCommand { retention: self.retention(), ..PutCommand::default() };
-        self.blobs.put(key.clone(), command, new).await
+        self.blobs.put(key.clone(), command, new, PublishedBy::NEVER_LATE).await
     }
 
     /// A change of pages without conditions.

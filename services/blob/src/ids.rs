@@ -116,29 +116,43 @@ impl Ids {
             Some(value) => keys::decode_number(&value, "next id")?,
             None => 1,
         };
+        let mut stored = stored;
+        // Where another process allocated a block meanwhile, the next one is tried.
+        loop {
+            match self.try_block(&counter, stored, (behind, recorded)).await? {
+                Ok(block) => return Ok(block),
+                Err(found) => stored = found,
+            }
+        }
+    }
+
+    /// A block from the number that is stored, or the other one that is.
+    async fn try_block(
+        &self,
+        counter: &Bytes,
+        stored: u64,
+        (behind, recorded): (u64, Option<(u64, Ticks)>),
+    ) -> Result<Result<Range<u64>, u64>, BlobError> {
         let first = recorded.map_or(stored, |(from, _)| stored.max(from)).max(behind);
         let end = first.saturating_add(BLOCK);
         let record = keys::content_ids(ContentId(first));
-        let mut spec = ChangeSpec::new(keys::own_domain(&counter));
+        let mut spec = ChangeSpec::new(keys::own_domain(counter));
         spec.also(keys::own_domain(&record), Lock::Exclusive);
-        let next = spec.read(counter.clone());
-        let allocated = transact(&*self.engine, spec, move |reads, _| {
+        let (counter, next) = (counter.clone(), spec.read(counter.clone()));
+        transact(&*self.engine, spec, move |reads, _| {
             let found = reads.get(next).map(|value| keys::decode_number(value, "next id"));
-            if found.transpose()?.unwrap_or(1) != stored {
-                return Ok((Writes::new(), false));
+            let found = found.transpose()?.unwrap_or(1);
+            if found != stored {
+                return Ok((Writes::new(), Err(found)));
             }
             let mut writes = Writes::new();
             writes.put(counter.clone(), keys::encode_number(end));
             if let Some((_, at)) = recorded {
                 writes.put(record.clone(), keys::encode_number(at.get()));
             }
-            Ok::<_, BlobError>((writes, true))
-        });
-        match allocated.await?? {
-            true => Ok(first..end),
-            // Another process allocated this block; its client repeats the call.
-            false => Err(BlobError::Busy),
-        }
+            Ok::<_, BlobError>((writes, Ok(first..end)))
+        })
+        .await?
     }
 }
 
@@ -167,5 +181,23 @@ mod tests {
         assert_eq!(ids.container().await.unwrap(), ContainerId(1));
         let restarted = Ids::new(engine, 1, 0);
         assert!(restarted.content().await.unwrap() > ContentId(502));
+    }
+
+    #[tokio::test]
+    async fn processes_that_allocate_at_a_time_have_ids_of_their_own() {
+        let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new(keys::KEYSPACES.to_vec()));
+        let processes: Vec<_> =
+            (1..=8_u64).map(|start| Ids::new(Arc::clone(&engine), start << 40, start)).collect();
+
+        let mut ids = Vec::new();
+        for _ in 0..2 * BLOCK {
+            let at_a_time = processes.iter().map(Ids::content);
+            ids.extend(futures::future::join_all(at_a_time).await.into_iter().map(Result::unwrap));
+        }
+
+        let count = ids.len();
+        ids.sort_unstable_by_key(|id| id.0);
+        ids.dedup();
+        assert_eq!(ids.len(), count);
     }
 }

@@ -7,11 +7,11 @@ mod tests;
 
 pub(crate) use self::memory::UploadMemory;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use tokio::task::JoinHandle;
-use trestle_kv::{CommitError, Engine, SpaceClaim};
+use trestle_kv::{CommitError, SpaceClaim, Version};
 use trestle_model::{limits::INLINE_BYTES_MAX, time::Ticks};
 
 use self::memory::HeldMemory;
@@ -188,10 +188,30 @@ impl Upload {
     }
 }
 
+/// Until when uploaded objects may be published. The sweeper reads which contents are live in a change that is later
+/// than that: by the time of its own commit a change finds that it is late, however long its process stood still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PublishedBy(Option<Ticks>);
+
+impl PublishedBy {
+    /// Of content without objects.
+    pub(crate) const NEVER_LATE: Self = Self(None);
+
+    /// Whether a change of this version is in time.
+    ///
+    /// # Errors
+    /// [`BlobError::Busy`].
+    pub(crate) fn check(self, version: Version) -> Result<(), BlobError> {
+        match self.0.is_none_or(|until| version.ticks() <= until) {
+            true => Ok(()),
+            false => Err(BlobError::Busy),
+        }
+    }
+}
+
 /// Objects that nothing refers to yet: deleted when this is dropped.
 pub(crate) struct WrittenObjects {
     objects: Objects,
-    engine: Arc<dyn Engine>,
     /// When the first of them was written.
     began_at: Option<Ticks>,
     /// Each content, with the number of its objects.
@@ -215,10 +235,9 @@ struct WrittenExtent {
 impl WrittenObjects {
     /// None yet.
     pub(crate) fn none(blobs: &Blobs) -> Self {
-        let (objects, engine) = (blobs.objects.clone(), Arc::clone(&blobs.engine));
+        let (objects, mark) = (blobs.objects.clone(), blobs.ids.mark());
         let (contents, claims) = (Vec::new(), Vec::new());
-        let mark = blobs.ids.mark();
-        Self { objects, engine, began_at: None, contents, mark, claims, writing: None }
+        Self { objects, began_at: None, contents, mark, claims, writing: None }
     }
 
     /// Writes the next extent of the last content, and returns the memory of its data.
@@ -252,20 +271,22 @@ impl WrittenObjects {
         self.claims.append(&mut other.claims);
     }
 
-    /// Runs the change that publishes the objects. If it fails and certainly wrote nothing, they are deleted at once.
-    /// Otherwise, also where the caller is cancelled meanwhile, only the sweeper may delete them.
+    /// Runs the change that publishes the objects, which checks that it is in time. If it fails and certainly wrote
+    /// nothing, they are deleted at once. Otherwise, also where the caller is cancelled meanwhile, only the sweeper may
+    /// delete them.
     ///
     /// # Errors
-    /// Those of the change; [`BlobError::Busy`] where the upload took too long.
-    pub(crate) async fn publish<T>(
+    /// Those of the change.
+    pub(crate) async fn publish<T, F>(
         mut self,
-        change: impl Future<Output = Result<T, BlobError>>,
-    ) -> Result<T, BlobError> {
-        if self.began_at.is_some_and(|at| self.engine.now().since(at) > UPLOAD_MAX) {
-            return Err(BlobError::Busy);
-        }
+        change: impl FnOnce(PublishedBy) -> F,
+    ) -> Result<T, BlobError>
+    where
+        F: Future<Output = Result<T, BlobError>>,
+    {
+        let due = PublishedBy(self.began_at.map(|at| at.after(UPLOAD_MAX)));
         let contents = std::mem::take(&mut self.contents);
-        let published = change.await;
+        let published = change(due).await;
         match &published {
             Ok(_) | Err(BlobError::Commit(CommitError::Unknown { .. })) => {}
             Err(_) => self.contents = contents,

@@ -15,7 +15,7 @@ use crate::{
     append::{AppendCommand, Appended},
     authorize::BlobAccess,
     blobs::{NewContent, PutCommand},
-    upload::{SmallContent, Upload, Uploaded},
+    upload::{PublishedBy, SmallContent, Upload, Uploaded},
 };
 
 impl BlobApi {
@@ -44,7 +44,8 @@ impl BlobApi {
             origin,
             retention,
         };
-        let record = self.blobs.put(key, command, NewContent::Append).await?;
+        let record =
+            self.blobs.put(key, command, NewContent::Append, PublishedBy::NEVER_LATE).await?;
         Ok(proto::CreateAppendBlobResponse { blob: Some(self.show(access, &names, record)) })
     }
 
@@ -87,7 +88,7 @@ impl BlobApi {
         if is_long {
             self.check_container(access, &names, &command.blob).await.map_err(failed)?;
         }
-        let appended = written.publish(self.blobs.append(command, content)).await;
+        let appended = written.publish(|due| self.blobs.append(command, content, due)).await;
         let Appended { record, offset } = appended.map_err(of_spec)?;
         let blob = Some(self.show_changed(access, &names, record));
         Ok(proto::AppendBlockResponse { blob, offset, crc64: digests.crc64 })

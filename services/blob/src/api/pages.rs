@@ -21,7 +21,7 @@ use crate::{
     error::BlobError,
     pages::{PAGE_BYTES, PageCommand, PageRange, PageRangesRequest, SequenceConditions},
     record::BlobKind,
-    upload::{SmallContent, Upload, Uploaded},
+    upload::{PublishedBy, SmallContent, Upload, Uploaded},
 };
 
 impl BlobApi {
@@ -53,8 +53,12 @@ impl BlobApi {
             origin,
             retention,
         };
-        let record =
-            self.blobs.put(key, command, NewContent::Pages { size, sequence_number, copied: None });
+        let record = self.blobs.put(
+            key,
+            command,
+            NewContent::Pages { size, sequence_number, copied: None },
+            PublishedBy::NEVER_LATE,
+        );
         let blob = Some(self.show(access, &names, record.await?));
         Ok(proto::CreatePageBlobResponse { blob })
     }

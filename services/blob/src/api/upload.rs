@@ -104,7 +104,7 @@ impl BlobApi {
             // The container may have been deleted meanwhile, and even swept.
             self.check_container(access, &names, &key).await.map_err(failed)?;
         }
-        let published = written.publish(self.blobs.put(key, command, content));
+        let published = written.publish(|due| self.blobs.put(key, command, content, due));
         let record = published.await.map_err(of_spec)?;
         let blob = Some(self.show(access, &names, record));
         Ok(proto::WriteBlobResponse { blob, crc64: digests.crc64 })
@@ -148,7 +148,7 @@ impl BlobApi {
         if is_long {
             self.check_container(access, &names, &block.blob).await.map_err(failed)?;
         }
-        written.publish(self.blobs.stage(block, part)).await.map_err(of_spec)?;
+        written.publish(|due| self.blobs.stage(block, part, due)).await.map_err(of_spec)?;
         Ok(proto::StageBlockResponse { crc64: digests.crc64 })
     }
 }

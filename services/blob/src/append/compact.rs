@@ -14,7 +14,7 @@ use crate::{
     keys::{self, BlobRow, PieceForm},
     record::{AppendContent, Content, Part},
     stored::Stored as _,
-    upload::{SmallContent, Upload, Uploaded},
+    upload::{PublishedBy, SmallContent, Upload, Uploaded},
 };
 
 /// Rows that are read at once.
@@ -97,7 +97,8 @@ impl Blobs {
         mut run: RowRun,
     ) -> Result<bool, BlobError> {
         if run.bytes < BYTES_MIN {
-            return self.publish_run(blob, content, run, CompactedRun::Kept).await;
+            let (run, kept) = ((content, run), CompactedRun::Kept);
+            return self.publish_run(blob, run, kept, PublishedBy::NEVER_LATE).await;
         }
         let mut upload = Upload::new(self, SmallContent::Object, false);
         for row in run.rows.drain(..) {
@@ -107,26 +108,28 @@ impl Blobs {
         let NewContent::Whole(part) = new else {
             return Err(BlobError::corrupt("compacted content"));
         };
-        written.publish(self.publish_run(blob, content, run, CompactedRun::Object(part))).await
+        let outcome = CompactedRun::Object(part);
+        written.publish(|due| self.publish_run(blob, (content, run), outcome, due)).await
     }
 
     /// Replaces the rows of a run by what becomes of them.
     async fn publish_run(
         &self,
         blob: &BlobKey,
-        seen: AppendContent,
-        run: RowRun,
+        (seen, run): (AppendContent, RowRun),
         outcome: CompactedRun,
+        due: PublishedBy,
     ) -> Result<bool, BlobError> {
         let mut spec = ChangeSpec::new(blob.domain());
         let record = spec.read(blob.row(BlobRow::Record, &[]));
         if let CompactedRun::Object(part) = &outcome {
             spec.also(keys::own_domain(&keys::live(part.content)), Lock::Exclusive);
         }
-        let (blob, due) = (blob.clone(), blob.row(BlobRow::Compaction, &[]));
+        let (blob, compaction) = (blob.clone(), blob.row(BlobRow::Compaction, &[]));
         let piece =
             move |end, form| keys::piece(blob.container, &blob.name, (seen.generation, end), form);
-        transact(&*self.engine, spec, move |reads, _| {
+        transact(&*self.engine, spec, move |reads, version| {
+            due.check(version)?;
             let Some(mut current) = decode_record(reads.get(record))? else {
                 return Ok((Writes::new(), false));
             };
@@ -143,7 +146,7 @@ impl Blobs {
                 Content::Append(AppendContent { compacted_to: run.end, row_bytes, ..content });
             writes.put(reads.key(record).clone(), current.encode());
             if row_bytes < COMPACTED_FROM {
-                writes.delete(due.clone());
+                writes.delete(compaction.clone());
             }
             if let (CompactedRun::Object(part), Some(last)) = (&outcome, run.ends.last()) {
                 for end in &run.ends {

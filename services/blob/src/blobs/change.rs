@@ -1,7 +1,6 @@
 //! Changing an existing blob: properties, metadata, tags, tier and lease.
 
 use trestle_kv::{ChangeSpec, Version, Writes, transact};
-use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 use super::{BlobKey, Blobs, replace::ReplacedRows};
@@ -62,9 +61,8 @@ fn decide_change(
     change: &BlobChange,
     (conditions, lease_id): (&Conditions, Option<Uuid>),
     version: Version,
-    now: Ticks,
 ) -> Result<ChangedBlob, BlobError> {
-    let mut record = current;
+    let (mut record, now) = (current, version.ticks());
     match change {
         BlobChange::Update { properties, metadata, .. } => {
             let lease = record.lease.check_write(lease_id, now);
@@ -73,7 +71,7 @@ fn decide_change(
             record.check_online()?;
             record.properties = properties.clone().unwrap_or(record.properties);
             record.metadata = metadata.clone().unwrap_or(record.metadata);
-            record.etag = ETag(version.ticks());
+            record.etag = ETag(now);
             record.copy = None;
             Ok(ChangedBlob { record, lease: None })
         }
@@ -88,7 +86,7 @@ fn decide_change(
             record.lease.check_read(lease_id, now).map_err(BlobError::BlobLease)?;
             conditions.check_write(Some(&record), WriteKind::Change)?;
             tier.check_kind(record.content.kind())?;
-            record.tier = Some(AssignedTier::set(record.tier, *tier, version.ticks()));
+            record.tier = Some(AssignedTier::set(record.tier, *tier, now));
             Ok(ChangedBlob { record, lease: None })
         }
         BlobChange::Lease(action) => {
@@ -115,14 +113,13 @@ impl Blobs {
         let mut spec = ChangeSpec::new(blob.domain());
         let retention = change.retention();
         let rows = ReplacedRows::new(&blob, &mut spec, retention);
-        let now = self.now();
         transact(&*self.engine, spec, move |reads, version| {
             let replaced = rows.get(reads)?;
             let current = replaced.current.clone().ok_or_else(|| blob.not_found())?;
             let required = (&conditions, lease_id);
-            let mut changed = decide_change(current, &change, required, version, now)?;
+            let mut changed = decide_change(current, &change, required, version)?;
             let mut writes = Writes::new();
-            if replaced.keep(&blob, (retention, now), &mut writes)?.is_some() {
+            if replaced.keep(&blob, (retention, version), &mut writes)?.is_some() {
                 changed.record.version = Some(version.ticks());
                 // The version before has the same content.
                 let newest_shared = Some(version.ticks());

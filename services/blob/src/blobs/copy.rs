@@ -32,7 +32,7 @@ use crate::{
     stored::Stored as _,
     tags::Tags,
     tier::Tier,
-    upload::{SmallContent, Upload, Uploaded, WrittenObjects},
+    upload::{PublishedBy, SmallContent, Upload, Uploaded, WrittenObjects},
 };
 
 /// Contents that one change publishes; more are recorded as retired before, so that a crash leaves none behind.
@@ -191,14 +191,14 @@ impl FinishedCopy {
     /// Those of a write.
     pub(crate) async fn publish(self) -> Result<BlobRecord, BlobError> {
         let Self { blobs, target, command, content, written, .. } = self;
-        let publish = async {
+        let publish = async |due| {
             let content = match content {
                 NewContent::Blocks(blocks) => {
-                    NewContent::Blocks(blobs.reserve_parts(&target, blocks).await?)
+                    NewContent::Blocks(blobs.reserve_parts(&target, blocks, due).await?)
                 }
                 content => content,
             };
-            blobs.put(target, command, content).await
+            blobs.put(target, command, content, due).await
         };
         written.publish(publish).await
     }
@@ -317,6 +317,7 @@ impl Blobs {
         &self,
         blob: &BlobKey,
         mut blocks: NewBlocks,
+        due: PublishedBy,
     ) -> Result<NewBlocks, BlobError> {
         let parts = blocks.parts();
         if parts.len() <= PARTS_AT_ONCE {
@@ -329,6 +330,7 @@ impl Blobs {
                 spec.also(keys::own_domain(&keys::live(part.content)), Lock::Exclusive);
             }
             let reserved = transact(&*self.engine, spec, move |_, version| {
+                due.check(version)?;
                 let mut writes = Writes::with_capacity(parts.len() + 1);
                 for part in &parts {
                     writes.put(keys::live(part.content), keys::encode_number(part.size));

@@ -160,8 +160,8 @@ impl Blobs {
         let rows = ReplacedRows::new(&blob, &mut spec, retention);
         let past = |at: &Ticks| (*at, spec.read(blob.row(BlobRow::Past, &[at.get()])));
         let past: Vec<_> = snapshots.iter().map(past).collect();
-        let now = self.now();
         transact(&*self.engine, spec, move |reads, version| {
+            let now = version.ticks();
             let replaced = rows.get(reads)?;
             let (current, staged) = (replaced.current.as_ref(), replaced.staging);
             if current.is_none() && (staged.is_none() || scope == DeleteScope::SnapshotsOnly) {
@@ -183,7 +183,7 @@ impl Blobs {
                 return Ok((writes, if is_done { DeleteProgress::Done } else { more }));
             }
             let mut retired = Retired::default();
-            let is_kept = replaced.keep_deleted(&blob, (retention, now), &mut writes)?;
+            let is_kept = replaced.keep_deleted(&blob, (retention, version), &mut writes)?;
             let lost = current.filter(|_| !is_kept);
             if let Some(current) = lost {
                 writes.delete(reads.key(rows.record).clone());
@@ -212,9 +212,8 @@ impl Blobs {
         let mut spec = ChangeSpec::new(blob.domain());
         let record = spec.read(blob.row(BlobRow::Record, &[]));
         let rows = [(at, spec.read(blob.row(BlobRow::Past, &[at.get()])))];
-        let now = self.now();
         transact(&*self.engine, spec, move |reads, version| {
-            let [(_, row)] = rows;
+            let ([(_, row)], now) = (rows, version.ticks());
             let past = decode_record(reads.get(row))?.ok_or_else(|| blob.not_found())?;
             let is_version = matches!(required.scope, DeleteScope::Version(_));
             if past.version.is_some() != is_version {

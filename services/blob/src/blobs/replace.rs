@@ -4,7 +4,7 @@
 mod rows;
 
 use bytes::Bytes;
-use trestle_kv::Writes;
+use trestle_kv::{Version, Writes};
 use trestle_model::time::Ticks;
 
 pub(crate) use self::rows::ReplacedRows;
@@ -36,7 +36,7 @@ impl ReplacedState {
     pub(crate) fn keep(
         &self,
         blob: &BlobKey,
-        (retention, now): (Retention, Ticks),
+        (retention, version): (Retention, Version),
         writes: &mut Writes,
     ) -> Result<Option<Ticks>, BlobError> {
         if let Some(deleted) = &self.deleted {
@@ -47,7 +47,7 @@ impl ReplacedState {
         let Some(current) = self.current.as_ref().filter(|_| retention.keeps()) else {
             return Ok(None);
         };
-        let deletion = if retention.versions { None } else { retention.deletion(now) };
+        let deletion = if retention.versions { None } else { retention.deletion(version.ticks()) };
         let past = BlobRecord {
             lease: ResourceLease::Absent,
             history: BlobHistory::default(),
@@ -69,14 +69,15 @@ impl ReplacedState {
     pub(crate) fn keep_deleted(
         &self,
         blob: &BlobKey,
-        (retention, now): (Retention, Ticks),
+        (retention, version): (Retention, Version),
         writes: &mut Writes,
     ) -> Result<bool, BlobError> {
         if retention.versions && self.current.is_some() {
             writes.delete(blob.row(BlobRow::Record, &[]));
-            return Ok(self.keep(blob, (retention, now), writes)?.is_some());
+            return Ok(self.keep(blob, (retention, version), writes)?.is_some());
         }
-        let (Some(current), Some(deletion)) = (&self.current, retention.deletion(now)) else {
+        let (Some(current), Some(deletion)) = (&self.current, retention.deletion(version.ticks()))
+        else {
             return Ok(false);
         };
         let deleted = BlobRecord {

@@ -38,12 +38,11 @@ fn decide_snapshot(
     metadata: Option<&Metadata>,
     (conditions, lease_id): (&Conditions, Option<Uuid>),
     version: Version,
-    now: Ticks,
 ) -> Result<CreatedSnapshot, BlobError> {
-    current.lease.check_read(lease_id, now).map_err(BlobError::BlobLease)?;
+    let at = version.ticks();
+    current.lease.check_read(lease_id, at).map_err(BlobError::BlobLease)?;
     conditions.check_write(Some(&current), WriteKind::Change)?;
     current.check_online()?;
-    let at = version.ticks();
     let snapshot = BlobRecord {
         etag: if metadata.is_some() { ETag(at) } else { current.etag },
         metadata: metadata.unwrap_or(&current.metadata).clone(),
@@ -71,11 +70,10 @@ impl Blobs {
         let mut spec = ChangeSpec::new(blob.domain());
         let record = spec.read(blob.row(BlobRow::Record, &[]));
         let inline = spec.read(blob.row(BlobRow::Inline, &[]));
-        let now = self.now();
         transact(&*self.engine, spec, move |reads, version| {
             let current = decode_record(reads.get(record))?.ok_or_else(|| blob.not_found())?;
             let required = (&conditions, lease_id);
-            let created = decide_snapshot(current, metadata.as_ref(), required, version, now)?;
+            let created = decide_snapshot(current, metadata.as_ref(), required, version)?;
             let number = created.at.get();
             let mut writes = Writes::new();
             writes.put(reads.key(record).clone(), created.base.encode());

@@ -245,7 +245,7 @@ async fn a_lease_protects_a_blob_until_it_expires_and_leaves_its_etag() {
     assert!(matches!(deleted, Err(BlobError::BlobLease(LeaseError::IdMissing))));
     let own = || PutCommand { lease_id: Some(id), ..PutCommand::default() };
     fixture.put_with(&key, "own", own()).await.expect("the holder writes");
-    fixture.advance(Duration::from_secs(15));
+    fixture.advance(Duration::from_secs(16));
     let lost = fixture.put_with(&key, "x", own()).await;
     assert!(matches!(lost, Err(BlobError::BlobLease(LeaseError::Lost))));
     fixture.put_with(&key, "free", PutCommand::default()).await.expect("it has expired");

@@ -26,6 +26,7 @@ use crate::{
     stored::Stored as _,
     tags::{self, Tags},
     tier::{AssignedTier, Tier},
+    upload::PublishedBy,
 };
 
 /// How long contents are used that were reserved before they are published; shorter than any grace period.
@@ -211,8 +212,8 @@ pub(crate) fn decide_put(
     command: &PutCommand,
     content: Content,
     version: Version,
-    now: Ticks,
 ) -> Result<BlobRecord, BlobError> {
+    let now = version.ticks();
     let lease = match (current, command.lease_id) {
         (Some(current), id) => current.lease.check_write(id, now),
         (None, Some(_)) => Err(LeaseError::NotPresent),
@@ -224,13 +225,13 @@ pub(crate) fn decide_put(
     let mut tier = current.and_then(|current| current.tier);
     if let Some(new) = command.tier {
         new.check_kind(content.kind())?;
-        tier = Some(AssignedTier::set(tier, new, version.ticks()));
+        tier = Some(AssignedTier::set(tier, new, now));
     }
     let size = Some(content.size());
-    let copy = |origin| BlobCopy { origin, completed_at: version.ticks(), size };
+    let copy = |origin| BlobCopy { origin, completed_at: now, size };
     Ok(BlobRecord {
-        etag: ETag(version.ticks()),
-        created_at: version.ticks(),
+        etag: ETag(now),
+        created_at: now,
         properties: command.properties.clone(),
         metadata: command.metadata.clone(),
         lease,
@@ -239,7 +240,7 @@ pub(crate) fn decide_put(
         copy: command.origin.clone().map(copy),
         deletion: None,
         tags: command.tags.clone(),
-        version: command.retention.versions.then_some(version.ticks()),
+        version: command.retention.versions.then_some(now),
         history: BlobHistory {
             snapshots: current.map_or(0, |current| current.history.snapshots),
             // A list of blocks may have blocks that the blob had before.
@@ -263,12 +264,12 @@ impl Blobs {
     ) -> Result<(), BlobError> {
         let value = self.engine.get(&blob.row(BlobRow::Record, &[])).await?;
         let current = decode_record(value.as_ref())?;
-        let (now, empty) = (self.now(), Content::empty(kind));
-        decide_put(current.as_ref(), command, empty, Version::new(now), now)?;
+        let (version, empty) = (Version::new(self.now()), Content::empty(kind));
+        decide_put(current.as_ref(), command, empty, version)?;
         blob.check_kind(current.as_ref(), kind, false)
     }
 
-    /// Publishes uploaded content as a blob, in place of what the blob had and of its staged blocks.
+    /// Publishes uploaded content as a blob, in time, in place of what the blob had and of its staged blocks.
     ///
     /// # Errors
     /// As [`decide_put`], or a failed commit.
@@ -277,6 +278,7 @@ impl Blobs {
         blob: BlobKey,
         command: PutCommand,
         new: NewContent,
+        due: PublishedBy,
     ) -> Result<BlobRecord, BlobError> {
         let mut spec = ChangeSpec::new(blob.domain());
         let rows = ReplacedRows::new(&blob, &mut spec, command.retention);
@@ -286,14 +288,14 @@ impl Blobs {
         let reserved = new.reserved().iter();
         let reserved: Vec<_> =
             reserved.map(|at| (*at, spec.read(blob.row(BlobRow::Retired, &[at.get()])))).collect();
-        let now = self.now();
         transact(&*self.engine, spec, move |reads, version| {
+            due.check(version)?;
             let replaced = rows.get(reads)?;
             let current = replaced.current.as_ref();
-            let put = decide_put(current, &command, new.content(version), version, now)?;
+            let put = decide_put(current, &command, new.content(version), version)?;
             blob.check_kind(current, put.content.kind(), replaced.staging.is_some())?;
             let (mut writes, mut retired) = (Writes::new(), Retired::default());
-            let kept = replaced.keep(&blob, (command.retention, now), &mut writes)?;
+            let kept = replaced.keep(&blob, (command.retention, version), &mut writes)?;
             writes.put(reads.key(rows.record).clone(), put.encode());
             tags::reindex(&blob, tags::indexed(current), &put.tags, &mut writes);
             new.write(&blob, (current, &put), version, &mut writes);

@@ -15,6 +15,7 @@ use crate::{
     record::{BlobKind, BlobRecord, Content, Retired, RetiredStaging, Staging},
     stored::Stored as _,
     tags,
+    upload::PublishedBy,
 };
 
 impl Blobs {
@@ -29,7 +30,7 @@ impl Blobs {
         command: PutCommand,
     ) -> Result<BlobRecord, BlobError> {
         if choices.is_empty() {
-            return self.put(blob, command, NewContent::inline(&[])).await;
+            return self.put(blob, command, NewContent::inline(&[]), PublishedBy::NEVER_LATE).await;
         }
         for _ in 0..ATTEMPTS_MAX {
             let mut blocks = self.read_blocks(&blob).await?;
@@ -60,7 +61,6 @@ impl Blobs {
         let (blob, command, list) = (blob.clone(), command.clone(), list.encode());
         let mut spec = ChangeSpec::new(blob.domain());
         let rows = ReplacedRows::new(&blob, &mut spec, command.retention);
-        let now = self.now();
         transact(&*self.engine, spec, move |reads, version| {
             let replaced = rows.get(reads)?;
             let (current, staged) = (replaced.current.as_ref(), replaced.staging);
@@ -70,10 +70,10 @@ impl Blobs {
             }
             let number = version.ticks().get();
             let content = Content::Blocks { list: number, size };
-            let mut put = decide_put(current, &command, content, version, now)?;
+            let mut put = decide_put(current, &command, content, version)?;
             blob.check_kind(current, put.content.kind(), false)?;
             let mut writes = Writes::new();
-            let kept = replaced.keep(&blob, (command.retention, now), &mut writes)?;
+            let kept = replaced.keep(&blob, (command.retention, version), &mut writes)?;
             put.history.newest_shared = kept.or(put.history.newest_shared);
             writes.put(reads.key(rows.record).clone(), put.encode());
             tags::reindex(&blob, tags::indexed(current), &put.tags, &mut writes);

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use trestle_kv::{ChangeSpec, Lock, ReadId, Reads, Version, Writes, transact};
 use trestle_model::fault::{Fault, Reason};
 use trestle_model::limits::{BLOB_BYTES_MAX, STAGED_BLOCKS_MAX};
+use trestle_model::time::Ticks;
 use uuid::Uuid;
 
 use super::ATTEMPTS_MAX;
@@ -14,6 +15,7 @@ use crate::{
     lease::{LeaseError, ResourceLease},
     record::{BlobKind, BlobRecord, Part, Retired, Staging},
     stored::Stored as _,
+    upload::PublishedBy,
 };
 
 /// A block to stage.
@@ -44,13 +46,18 @@ impl Blobs {
         decide_stage(staging, None, &block.id, 0, Version::new(now)).map(drop)
     }
 
-    /// Stages a block, in place of one with the same id.
+    /// Stages a block, in time, in place of one with the same id.
     ///
     /// # Errors
     /// A lease that does not permit it, an id of another length than the others, too many blocks, or a failed commit.
-    pub(crate) async fn stage(&self, block: NewBlock, part: Part) -> Result<(), BlobError> {
+    pub(crate) async fn stage(
+        &self,
+        block: NewBlock,
+        part: Part,
+        due: PublishedBy,
+    ) -> Result<(), BlobError> {
         for _ in 0..ATTEMPTS_MAX {
-            if self.try_stage(&block, part).await? {
+            if self.try_stage(&block, part, due).await? {
                 return Ok(());
             }
         }
@@ -58,7 +65,12 @@ impl Blobs {
     }
 
     /// Returns false where other staged blocks began or ended meanwhile.
-    async fn try_stage(&self, block: &NewBlock, part: Part) -> Result<bool, BlobError> {
+    async fn try_stage(
+        &self,
+        block: &NewBlock,
+        part: Part,
+        due: PublishedBy,
+    ) -> Result<bool, BlobError> {
         let NewBlock { blob, id, lease_id } = block.clone();
         let staging = self.engine.get(&blob.row(BlobRow::Staging, &[])).await?;
         let staging = staging.map(|value| Staging::decode(&value)).transpose()?;
@@ -72,13 +84,13 @@ impl Blobs {
             staging: spec.read(blob.row(BlobRow::Staging, &[])),
             block: generation.map(|generation| spec.read(key(generation))),
         };
-        let now = self.now();
         transact(&*self.engine, spec, move |reads, version| {
+            due.check(version)?;
             let (record, staging, replaced) = rows.get(reads)?;
             if staging.map(|staging| staging.generation) != generation {
                 return Ok((Writes::new(), false));
             }
-            let lease = check_lease(record.as_ref(), lease_id, now)?;
+            let lease = check_lease(record.as_ref(), lease_id, version.ticks())?;
             blob.check_kind(record.as_ref(), BlobKind::Block, false)?;
             record.as_ref().map_or(Ok(()), BlobRecord::check_online)?;
             let staging = decide_stage(staging, replaced, &id, part.size, version)?;
@@ -124,7 +136,7 @@ impl StageRows {
 fn check_lease(
     record: Option<&BlobRecord>,
     lease_id: Option<Uuid>,
-    now: trestle_model::time::Ticks,
+    now: Ticks,
 ) -> Result<ResourceLease, BlobError> {
     match (record, lease_id) {
         (Some(record), id) => record.lease.check_write(id, now),

@@ -177,7 +177,7 @@ async fn stage_with(
     let checked = fixture.blobs.check_stage(&block).await.err();
     let uploaded = fixture.upload("a".into(), SmallContent::Object).await.expect("uploaded");
     let NewContent::Whole(part) = uploaded.content else { panic!("blocks are objects") };
-    let staged = uploaded.written.publish(fixture.blobs.stage(block, part)).await.err();
+    let staged = uploaded.written.publish(|due| fixture.blobs.stage(block, part, due)).await.err();
     let lease_error = |error: BlobError| match error {
         BlobError::BlobLease(error) => error,
         error => panic!("{error}"),
@@ -204,7 +204,7 @@ async fn a_stage_is_a_write_by_the_table_of_leases_in_every_state() {
     for (state, then, wait, with_own, without) in [
         ("leased", None, 0, None, missing),
         ("breaking", Some(breaking), 0, None, missing),
-        ("broken", Some(broken), 0, lost, None),
+        ("broken", Some(broken), 1, lost, None),
         ("expired", None, 16, lost, None),
     ] {
         let fixture = BlobFixture::new();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use trestle_kv::{ChangeSpec, Lock, Version, Writes, transact};
+use trestle_kv::{ChangeSpec, Lock, Writes, transact};
 use trestle_model::{name::AccountName, time::Ticks};
 use uuid::Uuid;
 
@@ -103,9 +103,10 @@ impl Containers {
         };
         let mut spec = ChangeSpec::new(keys::own_domain(&key));
         spec.also(keys::own_domain(&deleted), Lock::Exclusive);
-        let (stored, now) = (spec.read(key.clone()), self.engine.now());
+        let stored = spec.read(key.clone());
         transact(&*self.engine, spec, move |reads, version| {
             let not_found = || BlobError::ContainerNotFound(name.clone());
+            let now = version.ticks();
             let mut record = ContainerRecord::decode(reads.get(stored).ok_or_else(not_found)?)?;
             // Deleted and created again meanwhile: the call is about the first.
             if record.id != id {
@@ -113,7 +114,7 @@ impl Containers {
             }
             let is_delete = matches!(change, ContainerChange::Delete(_));
             check(&record, is_delete, (&conditions, lease_id), now)?;
-            let result = apply(&mut record, &change, version, now)?;
+            let result = apply(&mut record, &change, now)?;
             let mut writes = Writes::new();
             match change {
                 ContainerChange::Delete(kept_for) => {
@@ -194,7 +195,6 @@ fn check(
 fn apply(
     record: &mut ContainerRecord,
     change: &ContainerChange,
-    version: Version,
     now: Ticks,
 ) -> Result<Option<LeaseResult>, BlobError> {
     match change {
@@ -210,6 +210,6 @@ fn apply(
         }
         ContainerChange::Delete(_) => return Ok(None),
     }
-    record.etag = ETag(version.ticks());
+    record.etag = ETag(now);
     Ok(None)
 }

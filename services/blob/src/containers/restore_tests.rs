@@ -98,7 +98,7 @@ async fn nothing_is_left_of_it_after_its_retention() {
     let key = BlobKey { container: logs.id, name: BlobName::stored("a".to_owned()) };
     fixture.put(&key, sample(100_000)).await;
     fixture.drop_container("logs").await;
-    fixture.advance(DAY);
+    fixture.advance(DAY + SECOND);
     fixture.sweep().await;
 
     let late = restore(&fixture, "logs", logs.id).await;

@@ -128,10 +128,10 @@ impl Blobs {
             let current = spec.read(keys::chunk(blob.container, &blob.name, place));
             partly.push(PartlyWritten { index, earlier, current });
         }
-        let (command, data, now) = (command.clone(), data.clone(), self.now());
+        let (command, data) = (command.clone(), data.clone());
         transact(&*self.engine, spec, move |reads, version| {
             let mut current = decode_record(reads.get(record))?.ok_or_else(|| blob.not_found())?;
-            let content = check(&mut current, &command, now)?;
+            let content = check(&mut current, &command, version.ticks())?;
             if range.end > content.size {
                 return Err(PageError::Range { size: content.size }.into());
             }
@@ -272,10 +272,9 @@ impl Blobs {
         let (blob, command, etag) = (command.blob.clone(), command.clone(), before.etag);
         let mut spec = ChangeSpec::new(blob.domain());
         let record = spec.read(blob.row(BlobRow::Record, &[]));
-        let now = self.now();
         transact(&*self.engine, spec, move |reads, version| {
             let mut current = decode_record(reads.get(record))?.ok_or_else(|| blob.not_found())?;
-            let content = check(&mut current, &command, now)?;
+            let content = check(&mut current, &command, version.ticks())?;
             if current.etag != etag {
                 return Ok((Writes::new(), None));
             }

@@ -101,14 +101,15 @@ impl BlobSweeper {
                 beside.push(blob.row(BlobRow::Inline, &[at]));
                 beside.push(blob.row(BlobRow::SoftDeleted, &[CURRENT_STATE]));
             }
-            self.reclaim(&blob, &retired, DueRow { entry, beside }).await?;
+            self.reclaim(&blob, &retired, DueRow { beside, ..DueRow::of(entry) }).await?;
         }
         for entry in &past {
             let (blob, mut retired) = (blob_of(entry)?, Retired::default());
             retired.content(&BlobRecord::decode(&entry.value)?.content);
             let at = [keys::time_of(&entry.key)?.get()];
             let beside = [BlobRow::Inline, BlobRow::SoftDeleted].map(|row| blob.row(row, &at));
-            self.reclaim(&blob, &retired, DueRow { entry, beside: beside.into() }).await?;
+            self.reclaim(&blob, &retired, DueRow { beside: beside.into(), ..DueRow::of(entry) })
+                .await?;
         }
         for entry in &stagings {
             let (blob, mut retired) = (blob_of(entry)?, Retired::default());

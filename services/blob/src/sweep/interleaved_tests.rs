@@ -156,8 +156,8 @@ async fn an_upload_that_is_published_after_a_day_is_whole_or_rejected() {
         },
         async |fixture, (key, uploaded)| {
             let Uploaded { content, written, .. } = uploaded.take().expect("written");
-            let put = fixture.blobs.put(key.clone(), PutCommand::default(), content);
-            written.publish(put).await.is_ok()
+            let (blobs, command) = (&fixture.blobs, PutCommand::default());
+            written.publish(|due| blobs.put(key.clone(), command, content, due)).await.is_ok()
         },
         async |fixture, (key, _), is_published, operations| {
             let read = fixture.read(&key).await;
@@ -165,6 +165,59 @@ async fn an_upload_that_is_published_after_a_day_is_whole_or_rejected() {
         },
     )
     .await;
+}
+
+#[tokio::test]
+async fn an_upload_whose_process_stands_still_before_its_change_is_rejected() {
+    let fixture = BlobFixture::new();
+    let key = fixture.key("a").await;
+    let uploaded = fixture.upload(sample(100_000), SmallContent::Inline).await;
+    let Uploaded { content, written, .. } = uploaded.expect("written");
+
+    let published = written.publish(async |due| {
+        fixture.advance(ORPHAN_GRACE + SECOND);
+        // That of another process.
+        fixture.sweep().await;
+        fixture.blobs.put(key.clone(), PutCommand::default(), content, due).await
+    });
+
+    assert!(matches!(published.await, Err(BlobError::Busy)), "its object is gone");
+    fixture.read(&key).await.expect_err("nothing was published");
+}
+
+#[tokio::test]
+async fn sweeps_of_two_processes_leave_nothing_that_deleted_states_shared() {
+    for operations in 0.. {
+        let fixture = BlobFixture::new();
+        let key = fixture.key("a").await;
+        fixture.put(&key, sample(100_000)).await;
+        let states = [fixture.snapshot(&key).await, fixture.snapshot(&key).await];
+        fixture.put(&key, "small").await;
+        for at in states {
+            let scope = DeleteScope::Snapshot(at.expect("a snapshot"));
+            fixture.delete_scope(&key, scope).await.expect("deleted");
+        }
+        let retired = Span::prefix(&key.row(BlobRow::SharedRetired, &[]));
+        let rows = fixture.blobs.engine.scan(&retired, STEP).await.expect("read").entries;
+        fixture.advance(READ_GRACE + SECOND);
+        let (other, steps) = fixture.stepped();
+        let mut sweep = pin!(other.sweeper.sweep_retired(BlobRow::SharedRetired));
+        let is_done = steps.run(&mut sweep, operations).await.is_some();
+
+        // This one is at the second state already.
+        let last = rows.last().expect("two rows").key.clone();
+        fixture.sweeper.with(|positions| *positions.retired(BlobRow::SharedRetired) = last);
+        fixture.sweeper.sweep_retired(BlobRow::SharedRetired).await.expect("swept");
+
+        if !is_done {
+            steps.run(&mut sweep, ALL).await.expect("it ends").expect("swept");
+        }
+        fixture.sweep().await;
+        assert_eq!(fixture.objects().await, 0, "after {operations} operations");
+        if is_done {
+            return;
+        }
+    }
 }
 
 #[tokio::test]

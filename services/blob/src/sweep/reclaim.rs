@@ -32,12 +32,15 @@ pub(super) struct DueRow<'e> {
     pub(super) entry: &'e Entry,
     /// The others.
     pub(super) beside: Vec<Bytes>,
+    /// The retired rows that must be there still, since they delete what this one left to them. Another process may
+    /// reclaim them at the same time, and leave it to this one.
+    pub(super) left_to: Vec<Bytes>,
 }
 
 impl<'e> DueRow<'e> {
     /// A row alone.
     pub(super) fn of(entry: &'e Entry) -> Self {
-        Self { entry, beside: Vec::new() }
+        Self { entry, beside: Vec::new(), left_to: Vec::new() }
     }
 }
 
@@ -101,17 +104,19 @@ impl BlobSweeper {
         }
     }
 
-    /// Deletes a row and those beside it, unless it was changed since it was read.
+    /// Deletes a row and those beside it, unless it was changed since it was read, or one that has to follow is gone.
     pub(super) async fn delete_due(
         &self,
         blob: &BlobKey,
-        DueRow { entry, beside }: DueRow<'_>,
+        DueRow { entry, beside, left_to }: DueRow<'_>,
     ) -> Result<(), BlobError> {
         let mut spec = ChangeSpec::new(blob.domain());
         let (row, read) = (spec.read(entry.key.clone()), entry.value.clone());
+        let left_to: Vec<_> = left_to.into_iter().map(|row| spec.read(row)).collect();
         transact(&*self.blobs.engine, spec, move |reads, _| {
             let mut writes = Writes::new();
-            if reads.get(row) == Some(&read) {
+            let follow = left_to.iter().all(|row| reads.get(*row).is_some());
+            if reads.get(row) == Some(&read) && follow {
                 for row in beside.iter().chain([reads.key(row)]) {
                     writes.delete(row.clone());
                 }

@@ -9,6 +9,7 @@ mod tests;
 
 use std::{collections::HashMap, time::Duration};
 
+use bytes::Bytes;
 use trestle_kv::{Entry, ScanLimit, Snapshot, Span, after_key};
 use trestle_model::time::Ticks;
 
@@ -36,7 +37,11 @@ struct Candidates {
 
 impl Candidates {
     fn is_empty(&self) -> bool {
-        self.parts.is_empty() && self.list.is_none() && self.generation.is_none()
+        self.count() == 0
+    }
+
+    fn count(&self) -> usize {
+        self.parts.len() + usize::from(self.list.is_some()) + usize::from(self.generation.is_some())
     }
 
     /// Without what a content has.
@@ -106,7 +111,7 @@ impl BlobSweeper {
         let (list, generation) = (retired.list, retired.generation);
         let mut candidates = Candidates { parts, list, generation };
         exclude_states(&*snapshot, blob, entry, &mut candidates).await?;
-        exclude_retired(&*snapshot, blob, entry, &mut candidates).await?;
+        let left_to = exclude_retired(&*snapshot, blob, entry, &mut candidates).await?;
         drop(snapshot);
         let list = retired.list.filter(|_| candidates.list.is_none());
         let kept_row = list.map(|list| blob.row(BlobRow::BlockList, &[list]));
@@ -118,7 +123,9 @@ impl BlobSweeper {
         match shared {
             // The scan deletes the row at its end.
             Some(generation) => self.begin_epoch_scan(blob, generation, due).await?,
-            None if is_done => self.delete_due(blob, DueRow::of(entry)).await?,
+            None if is_done => {
+                self.delete_due(blob, DueRow { left_to, ..DueRow::of(entry) }).await?
+            }
             None => {}
         }
         Ok(is_done)
@@ -149,19 +156,21 @@ async fn exclude_states(
     }
 }
 
-/// Excludes what else was retired: whichever is reclaimed last deletes what they share.
+/// Excludes what else was retired: whichever is reclaimed last deletes what they share. Returns the rows that share it.
 async fn exclude_retired(
     snapshot: &dyn Snapshot,
     blob: &BlobKey,
     retired: &Entry,
     candidates: &mut Candidates,
-) -> Result<(), BlobError> {
+) -> Result<Vec<Bytes>, BlobError> {
+    let mut sharing = Vec::new();
     let of_blob = (blob.container, &blob.name);
     let mut span = keys::numbered_rows(BlobRow::SharedRetired, of_blob, 0..u64::MAX);
     while !candidates.is_empty() {
         let scan = snapshot.scan(&span, STEP).await?;
         for entry in scan.entries.iter().filter(|entry| entry.key != retired.key) {
             let Retired { parts, list, generation, .. } = Retired::decode(&entry.value)?;
+            let before = candidates.count();
             for part in parts {
                 candidates.parts.remove(&part.content);
             }
@@ -172,11 +181,14 @@ async fn exclude_retired(
                 // An absent one was reclaimed together with its blocks, up to this row.
                 candidates.exclude_list(snapshot, blob, list).await?;
             }
+            if candidates.count() < before {
+                sharing.push(entry.key.clone());
+            }
         }
         match scan.entries.last().filter(|_| scan.more) {
             Some(last) => span = Span::new(after_key(&last.key), span.end),
             None => break,
         }
     }
-    Ok(())
+    Ok(sharing)
 }

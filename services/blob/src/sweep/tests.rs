@@ -179,7 +179,7 @@ async fn an_upload_that_is_not_published_deletes_its_objects_unless_it_may_have_
     let written =
         fixture.upload(sample(100_000), SmallContent::Inline).await.expect("written").written;
     let lost = CommitError::Unknown { reason: "the connection broke".into() };
-    let published = written.publish(async { Err::<(), _>(BlobError::Commit(lost)) }).await;
+    let published = written.publish(async |_| Err::<(), _>(BlobError::Commit(lost))).await;
     published.expect_err("it is not recorded");
     for _ in 0..100 {
         tokio::task::yield_now().await;

@@ -171,13 +171,17 @@ async fn many_blocks_are_reserved_before_one_change_publishes_them() {
     let opened = open(&fixture, (&key, BlobState::Current), &target, command()).await;
     let mut finished = opened.expect("open").run(|_| ()).await.expect("copied");
     let NewContent::Blocks(blocks) = finished.content else { panic!("it has blocks") };
-    let reserved = fixture.blobs.reserve_parts(&target, blocks).await.expect("reserved");
+    let reserved = fixture
+        .blobs
+        .reserve_parts(&target, blocks, PublishedBy::NEVER_LATE)
+        .await
+        .expect("reserved");
     assert_eq!(reserved.reserved.len(), 2);
     finished.content = NewContent::Blocks(reserved);
     let FinishedCopy { blobs, target, command, content, written, .. } = finished;
     std::mem::forget(written);
     fixture.advance(Duration::from_secs(31));
-    let late = blobs.put(target.clone(), command, content).await;
+    let late = blobs.put(target.clone(), command, content, PublishedBy::NEVER_LATE).await;
     assert!(matches!(late, Err(BlobError::Busy)), "the sweeper may be reclaiming them");
     fixture.delete(&key).await.expect("deleted");
     fixture.delete(&target).await.expect("deleted");

@@ -33,7 +33,7 @@ fn leased() -> (ResourceLease, Uuid) {
 
 fn put(current: Option<&BlobRecord>, command: &PutCommand) -> Result<BlobRecord, BlobError> {
     let content = Content::Whole(Part { content: ContentId(9), mark: 0, size: 8 });
-    decide_put(current, command, content, Version::new(ticks(100)), ticks(50))
+    decide_put(current, command, content, Version::new(ticks(100)))
 }
 
 #[test]
