@@ -245,6 +245,10 @@ async fn a_stream_ends_when_its_policy_grants_less(world: &World) {
     let jobs = world.queue("jobs").await;
     jobs.set_policies(vec![policy("p", "ap")]).await.unwrap();
     let (_grants, mut stream) = consume(&by_policy(world, "p")).await;
+    // What is delivered shows that the stream has begun: it is rejected in other words.
+    jobs.send(text("first")).await.unwrap();
+    let begun = tokio::time::timeout(HANG, stream.message()).await.unwrap().unwrap();
+    assert_eq!(texts(&begun.expect("a delivery").deliveries), ["first"]);
 
     jobs.set_policies(vec![policy("p", "a")]).await.unwrap();
 
