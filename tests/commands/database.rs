@@ -67,7 +67,8 @@ fn settings_that_do_not_fit_a_database_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("trestle.toml");
     for (roles, storage, expected) in [
-        ("all", "engine = \"postgres://db/t\"", "the role blob"),
+        ("table,blob", "engine = \"postgres://db/t\"", "storage.blob_url: required"),
+        ("all", "engine = \"postgres://db/t\"\nblob_url = \"s3://b\"", "the role log"),
         ("table,log", "engine = \"postgres://db/t\"", "the role log"),
         ("table", "engine = \"postgres://u:hunter2@db/t\"", "storage.engine_password_file"),
         ("table", "engine = \"mysql://db/t\"", "must begin with postgres://"),

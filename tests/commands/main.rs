@@ -34,6 +34,7 @@ mod pages;
 mod rejected;
 mod repair;
 mod resumed;
+mod shared_blobs;
 mod shown;
 mod signed;
 mod targets;

@@ -36,7 +36,7 @@ async fn create(queue: &Queue, settings: proto::Queue) {
 }
 
 /// Whether a call may be repeated, as clients do: what it did may be there, or not.
-fn is_over(error: &CallError) -> bool {
+pub(crate) fn is_over(error: &CallError) -> bool {
     let codes = [Code::Unavailable, Code::Unknown, Code::Cancelled, Code::Internal];
     codes.contains(&error.code)
 }

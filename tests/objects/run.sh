@@ -218,7 +218,7 @@ for url in s3://trestle/server az://trestle/server; do
   cp -r "$work/$scheme-data" "$work/$scheme-copy"
   serve "$scheme-copy" "$url"
   until_true "the end of the older server" is_stopped "$original_endpoint"
-  grep -q "another server uses the objects of this data directory" "$work/$scheme-data.log"
+  grep -q "another server uses the objects of this one" "$work/$scheme-data.log"
   ends 0 "$TRESTLE_BIN" healthcheck --endpoint "$TRESTLE_ENDPOINT"
   ends 0 "$TRESTLE_BIN" blob verify photos
   kill -TERM "$original" "$server"
@@ -226,7 +226,7 @@ for url in s3://trestle/server az://trestle/server; do
   export TRESTLE__STORAGE__BLOB_URL=$url
   ends 4 timeout 60 "$TRESTLE_BIN" serve --data-dir "$work/$scheme-data" --listen 127.0.0.1:0 \
     --admin 127.0.0.1:0 --azure-table off --azure-queue off --azure-blob off
-  grep -q "a copy of this data directory used the object store later" "$work/answer" ||
+  grep -q "a copy of these records used the object store later" "$work/answer" ||
     { cat "$work/answer"; exit 1; }
   unset TRESTLE__STORAGE__BLOB_URL
   echo "$url: equal after a kill and a restart, and closed to another data directory and to an older start"

@@ -1,5 +1,7 @@
 //! The store in a database, in place of a data directory.
 
+mod binding;
+
 use std::{fs, sync::Arc};
 
 use tracing::{info, warn};
@@ -8,6 +10,9 @@ use trestle_kv_postgres::{
     PostgresAddress, PostgresEngine, PostgresError, PostgresOptions, ServerStatus,
 };
 
+use trestle_objects::{ObjectStorage, OpenObjectsError};
+
+use self::binding::BindingRow;
 use crate::{
     members,
     process_error::ProcessError,
@@ -23,13 +28,26 @@ pub(crate) async fn open(settings: &Settings) -> Result<Option<Arc<dyn Engine>>,
     let Some(address) = address(&settings.storage)? else { return Ok(None) };
     info!(engine = address.shown(), "opening the store");
     let mut keyspaces = storage::keyspaces();
-    keyspaces.push(members::KEYSPACE);
+    keyspaces.extend([members::KEYSPACE, binding::KEYSPACE]);
     let options = PostgresOptions::new(address, keyspaces);
     let engine = Box::pin(PostgresEngine::open(options)).await?;
     if let Some(risk) = risk(engine.server()) {
         warn!("{risk}");
     }
     Ok(Some(Arc::new(engine)))
+}
+
+/// Opens the object store of a database, which every process of it uses.
+///
+/// # Errors
+/// A store that cannot be used, or is not that of this database.
+pub(crate) async fn open_objects(
+    settings: &StorageSettings,
+    engine: &Arc<dyn Engine>,
+) -> Result<ObjectStorage, OpenObjectsError> {
+    let none = || Err("storage.blob_url: required with storage.engine".to_owned());
+    let url = settings.blob_url().unwrap_or_else(none).map_err(OpenObjectsError::Store)?;
+    ObjectStorage::open_shared(Arc::new(BindingRow(Arc::clone(engine))), &url).await
 }
 
 /// The address with its password.

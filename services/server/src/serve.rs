@@ -163,8 +163,12 @@ impl Server {
             return Ok(OwnedData { engine, objects, backups: Vec::new(), shown: Some(shown) });
         }
         if let Some(engine) = database {
+            let objects = match has_objects {
+                true => Some(database::open_objects(&settings.storage, &engine).await?),
+                false => None,
+            };
             let engine = Some(storage::observed(engine, meter, exemplars));
-            return Ok(OwnedData { engine, ..OwnedData::default() });
+            return Ok(OwnedData { engine, objects, ..OwnedData::default() });
         }
         let files = self.descriptors.store_files;
         let is_followed = settings.backup.continuous_target().is_some();

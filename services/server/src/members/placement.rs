@@ -1,11 +1,15 @@
 //! What each process of a store does: the queues that it serves, and the jobs in the background.
 
-use std::sync::{Arc, atomic::Ordering::SeqCst};
+use std::{
+    sync::{Arc, atomic::Ordering::SeqCst},
+    time::Duration,
+};
 
 use futures::future::BoxFuture;
 use tracing::debug;
 use trestle_queue::QueuePlacement;
 use trestle_rpc::upstream::Upstream;
+use trestle_runtime::task::{Task, TickError};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{SharedStore, StoreMember, StoreMembers};
@@ -17,6 +21,29 @@ impl StoreMembers {
     pub(crate) fn is_ours(&self, role: &str, job: &str) -> bool {
         let Some(store) = &self.0 else { return true };
         store.other_for(role, &[job]).is_none()
+    }
+
+    /// A task of a role and a name that one of the processes with the role does at a time.
+    pub(crate) fn task_of_one<F, A>(
+        &self,
+        (role, name): (&'static str, &'static str),
+        every: Duration,
+        mut tick: F,
+    ) -> Task
+    where
+        F: FnMut() -> A + Send + 'static,
+        A: Future<Output = Result<bool, TickError>> + Send + 'static,
+    {
+        let members = self.clone();
+        Task::new(name, every, move || {
+            let ticked = members.is_ours(role, name).then(&mut tick);
+            async move {
+                match ticked {
+                    Some(ticked) => ticked.await,
+                    None => Ok(false),
+                }
+            }
+        })
     }
 
     /// Where queues are served; none where this process has the store to itself.

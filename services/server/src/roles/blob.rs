@@ -10,14 +10,18 @@ use trestle_rpc::semconv;
 use trestle_runtime::task::Task;
 
 use super::{AzureEdge, Build, BuildContext, BuiltRole, RoleSpec};
-use crate::{count, process_error::ProcessError, storage_quota};
+use crate::{count, members::StoreMembers, process_error::ProcessError, storage_quota};
 
-/// How often it removes what deleted and replaced blobs left.
+const NAME: &str = "blob";
+
+/// The job that removes what deleted and replaced blobs left.
+const SWEEP: &str = "blob-sweep";
+/// How often it does.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// See the module.
 pub const BLOB: RoleSpec = RoleSpec {
-    name: "blob",
+    name: NAME,
     services: &[BLOB_SERVICE],
     writes: Some("trestle.storage.writes.blob"),
     keyspaces: &[KEYSPACES],
@@ -46,12 +50,12 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
     });
     let check = storage_quota::layer(context.storage, StorageOwner::Blobs);
     let calls = BuiltRole::new(check.layer(blob.server()));
-    Ok(BuiltRole { tasks: tasks(&blob, &context.deps.meter), ..calls })
+    Ok(BuiltRole { tasks: tasks(&blob, context.members, &context.deps.meter), ..calls })
 }
 
-fn tasks(blob: &BlobRole, meter: &Meter) -> Vec<Task> {
+fn tasks(blob: &BlobRole, members: &StoreMembers, meter: &Meter) -> Vec<Task> {
     let (swept, counted, measured) = (blob.clone(), blob.clone(), blob.clone());
-    let sweep = Task::new("blob-sweep", SWEEP_EVERY, move || {
+    let sweep = members.task_of_one((NAME, SWEEP), SWEEP_EVERY, move || {
         let blob = swept.clone();
         async move { blob.sweep().await.map_err(Into::into) }
     });

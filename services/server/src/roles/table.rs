@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 use tower::Layer as _;
 use trestle_rpc::quota::{LiveQuotas, StorageOwner, StorageQuotas};
 use trestle_rpc::semconv;
-use trestle_runtime::task::Task;
 use trestle_table::{KEYSPACES, TableRole};
 
 use super::{AzureEdge, Build, BuildContext, BuiltRole, RoleSpec};
@@ -50,15 +49,9 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
         meter: deps.meter.clone(),
     });
     let sweeper = table.clone();
-    let members = context.members.clone();
-    let sweep = Task::new(SWEEP, SWEEP_EVERY, move || {
-        let table = members.is_ours(NAME, SWEEP).then(|| sweeper.clone());
-        async move {
-            match table {
-                Some(table) => table.sweep().await.map_err(Into::into),
-                None => Ok(false),
-            }
-        }
+    let sweep = context.members.task_of_one((NAME, SWEEP), SWEEP_EVERY, move || {
+        let table = sweeper.clone();
+        async move { table.sweep().await.map_err(Into::into) }
     });
     let counted = table.clone();
     let count = count::task(semconv::TABLES, &deps.meter, move |tables_max| {
