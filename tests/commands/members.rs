@@ -13,13 +13,24 @@ fn start(url: &str, roles: &str) -> Server {
     Server::start(&["--roles", roles], &[("TRESTLE__STORAGE__ENGINE", url)])
 }
 
+/// What a server knows of the processes of its database.
+async fn known(server: &Server) -> Value {
+    let page = server.page("/members").await;
+    let body = page.split_once("\r\n\r\n").expect("a body").1;
+    serde_json::from_str(body).expect("JSON")
+}
+
+/// The jobs in the background that a server does.
+pub(crate) async fn jobs(server: &Server) -> Vec<String> {
+    let jobs = known(server).await["jobs"].as_array().expect("a list").clone();
+    jobs.iter().map(|job| job.as_str().unwrap().to_owned()).collect()
+}
+
 /// The roles of the processes that a server knows, once there are as many.
 pub(crate) async fn members(server: &Server, count: usize) -> Vec<String> {
     let deadline = Instant::now() + HANG;
     loop {
-        let page = server.page("/members").await;
-        let body = page.split_once("\r\n\r\n").expect("a body").1;
-        let page: Value = serde_json::from_str(body).expect("JSON");
+        let page = known(server).await;
         let rows = page["members"].as_array().expect("a list");
         if rows.len() == count {
             return rows.iter().map(|row| row["roles"].as_str().unwrap().to_owned()).collect();

@@ -14,7 +14,7 @@ use trestle_tests::{CallError, Container, HANG, Server, if_match};
 
 use crate::{
     client::{Ended, bare, becomes, server, succeeds},
-    members::members,
+    members::{jobs, members},
     owners::is_over,
 };
 
@@ -62,6 +62,10 @@ async fn each_server_has_the_blobs_that_another_one_writes() {
     let (url, bucket) = (postgres.url(&postgres.database().await), bucket());
     let (first, second) = (start(&url, &bucket), start(&url, &bucket));
     members(&first, 2).await;
+    members(&second, 2).await;
+    let mut jobs = [jobs(&first).await, jobs(&second).await].concat();
+    jobs.sort();
+    assert_eq!(jobs, ["blob-sweep", "queue-sweep", "table-sweep"], "each in one of them");
     let [one, other] = at_each([&first, &second], "photos");
     one.create().await.unwrap();
     assert_eq!(other.create().await.unwrap_err().code, Code::AlreadyExists);
@@ -144,8 +148,8 @@ impl AnyServer {
         tokio::time::timeout(HANG, repeated).await.expect("it is answered in the end")
     }
 
-    /// Writes blobs of a worker: one that is replaced by each round, by turns in a row, in an object, and in blocks, and
-    /// one that grows.
+    /// Writes blobs of a worker: one that is replaced by each round, by turns in a row, in an object, and in blocks,
+    /// and one that grows.
     async fn round(&self, worker: usize, round: usize) {
         let (name, seed) = (format!("whole-{worker}"), format!("{worker}.{round}"));
         let length = if round % 2 == 0 { LARGE } else { 1000 };

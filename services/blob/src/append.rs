@@ -212,7 +212,7 @@ impl Blobs {
         &self,
         command: AppendCommand,
         new: NewContent,
-        due: PublishedBy,
+        publish_by: PublishedBy,
     ) -> Result<Appended, BlobError> {
         let blob = command.blob.clone();
         let mut spec = ChangeSpec::new(blob.domain());
@@ -222,7 +222,7 @@ impl Blobs {
         }
         let piece = NewPiece::of(&new);
         transact(&*self.engine, spec, move |reads, version| {
-            due.check(version)?;
+            publish_by.check(version)?;
             let mut current = decode_record(reads.get(record))?.ok_or_else(|| blob.not_found())?;
             let before = check(&mut current, &command, version.ticks())?;
             let is_row = piece.form == PieceForm::Bytes;

@@ -4,8 +4,9 @@
 //! A block of content ids is recorded with its time before an id of it is used: an object whose id is not live a day
 //! later belongs to no blob, and is deleted. So ids of a block are used for an hour only.
 //!
-//! Each start that owns an object store has content ids of its own, from a first one on: two servers with copies of one
-//! data directory never give an object the same name.
+//! Each start that owns an object store raises content ids to a first one of its own: two servers with copies of one data
+//! directory, or of one database, never give an object the same name. Processes of one database take blocks of one
+//! counter, so their ids differ too.
 
 use std::{ops::Range, sync::Arc, time::Duration};
 
@@ -112,11 +113,10 @@ impl Ids {
         recorded: Option<(u64, Ticks)>,
     ) -> Result<Range<u64>, BlobError> {
         // The record of the block has the first id in its key, so the id is read before it is allocated.
-        let stored = match self.engine.get(&counter).await? {
+        let mut stored = match self.engine.get(&counter).await? {
             Some(value) => keys::decode_number(&value, "next id")?,
             None => 1,
         };
-        let mut stored = stored;
         // Where another process allocated a block meanwhile, the next one is tried.
         loop {
             match self.try_block(&counter, stored, (behind, recorded)).await? {

@@ -231,8 +231,7 @@ fn served(settings: &Settings, roles: &[RoleSpec]) -> Vec<RoleSpec> {
 
 /// The roles of this process that own data.
 fn owners(settings: &Settings, roles: &[RoleSpec]) -> Vec<RoleSpec> {
-    let owns = |role: &&RoleSpec| role.owns_data() && settings.server.roles.has(role.name);
-    roles.iter().filter(owns).copied().collect()
+    settings.local(roles).filter(|role| role.owns_data()).copied().collect()
 }
 
 /// The stores of a process, of which either may stop.

@@ -9,7 +9,6 @@ use trestle_kv::Engine;
 use trestle_kv_postgres::{
     PostgresAddress, PostgresEngine, PostgresError, PostgresOptions, ServerStatus,
 };
-
 use trestle_objects::{ObjectStorage, OpenObjectsError};
 
 use self::binding::BindingRow;

@@ -130,6 +130,7 @@ struct SharedStore {
     links: PeerLinks,
     /// Those that counted at the last look, this one included once it has a row.
     known: Mutex<Vec<StoreMember>>,
+    jobs: Mutex<Vec<(&'static str, &'static str)>>,
     /// When the row was renewed last.
     renewed: Mutex<Option<Instant>>,
     /// When it was looked last. One look at a time.
@@ -155,7 +156,8 @@ impl StoreMembers {
         let Some(engine) = engine.cloned() else { return Ok(Self(None)) };
         let address = address::own(settings, deps.listen.unwrap_or(settings.server.listen))?;
         let secret = secret::of_store(&*engine, deps.random).await?;
-        let own = StoreMember::new(instance_id(), served(settings).join(","), address);
+        let roles: Vec<_> = settings.local(ROLES).map(|role| role.name).collect();
+        let own = StoreMember::new(instance_id(), roles.join(","), address);
         // Certificates that this process cannot use for its own address are of no use for the others.
         let to_itself = match own.has(QUEUE.name) {
             true => Some(upstreams::peer(settings, &own.address, &secret)?),
@@ -168,7 +170,7 @@ impl StoreMembers {
         store.observe(&deps.meter);
         let failed = |reason: String| ProcessError::Members { reason };
         store.renew().await.map_err(|error| failed(error.to_string()))?;
-        store.look().await.map_err(|error| failed(error.to_string()))?;
+        store.read_others(Duration::ZERO).await.map_err(|error| failed(error.to_string()))?;
         Ok(Self(Some(store)))
     }
 
@@ -186,7 +188,7 @@ impl StoreMembers {
                 if store.is_renewal_due() {
                     store.renew().await?;
                 }
-                store.look().await?;
+                store.read_others(Duration::ZERO).await?;
                 store.try_address().await;
                 Ok(false)
             }
@@ -223,7 +225,7 @@ impl StoreMembers {
     /// The page of the processes.
     pub(crate) fn page(&self) -> Option<AdminPage> {
         let store = Arc::clone(self.0.as_ref()?);
-        let about = "the processes that serve the store, as JSON";
+        let about = "the processes that serve the store, and the jobs of this one, as JSON";
         Some(AdminPage { path: "/members", about, json: Arc::new(move || store.json()) })
     }
 }
@@ -234,9 +236,9 @@ impl SharedStore {
         own: StoreMember,
         (quotas, links): (LiveQuotas, PeerLinks),
     ) -> Self {
-        let (known, renewed, looked, to_itself) = Default::default();
+        let (known, jobs, renewed, looked, to_itself) = Default::default();
         let is_leaving = AtomicBool::new(false);
-        Self { engine, own, quotas, links, known, renewed, looked, to_itself, is_leaving }
+        Self { engine, own, quotas, links, known, jobs, renewed, looked, to_itself, is_leaving }
     }
 
     /// Reports how many processes are known. Holds the store weakly, so that metrics keep none open.
@@ -253,6 +255,11 @@ impl SharedStore {
 
     fn known(&self) -> MutexGuard<'_, Vec<StoreMember>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The jobs of this process, each with its role, whichever process does them.
+    fn jobs(&self) -> MutexGuard<'_, Vec<(&'static str, &'static str)>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn renewed(&self) -> Option<Instant> {
@@ -294,18 +301,10 @@ impl SharedStore {
         Ok(())
     }
 
-    /// Reads the others, and removes the rows of those that are gone for long.
-    async fn look(&self) -> Result<(), EngineError> {
+    /// Reads the others, and removes the rows of those that are gone for long, unless that was done within this time.
+    async fn read_others(&self, within: Duration) -> Result<(), EngineError> {
         let mut looked = self.looked.lock().await;
-        self.look_once().await?;
-        *looked = Some(Instant::now());
-        Ok(())
-    }
-
-    /// The same, unless that was done just now.
-    async fn look_again(&self) -> Result<(), EngineError> {
-        let mut looked = self.looked.lock().await;
-        if looked.is_none_or(|looked| looked.elapsed() >= LOOK_AGAIN) {
+        if looked.is_none_or(|looked| looked.elapsed() >= within) {
             self.look_once().await?;
             *looked = Some(Instant::now());
         }
@@ -385,14 +384,8 @@ impl SharedStore {
                 })
             })
             .collect();
-        format!("{:#}\n", json!({ "members": rows }))
+        format!("{:#}\n", json!({ "members": rows, "jobs": self.own_jobs() }))
     }
-}
-
-/// The names of the roles of a process, in the order of [`ROLES`].
-fn served(settings: &Settings) -> Vec<&'static str> {
-    let names = ROLES.iter().map(|role| role.name);
-    names.filter(|role| settings.server.roles.has(role)).collect()
 }
 
 #[cfg(test)]

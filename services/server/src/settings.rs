@@ -220,16 +220,21 @@ impl Settings {
         presumed
     }
 
+    /// Those of these roles that the process has, in their order.
+    pub fn local<'r>(&self, roles: &'r [RoleSpec]) -> impl Iterator<Item = &'r RoleSpec> {
+        roles.iter().filter(|role| self.server.roles.has(role.name))
+    }
+
     /// Whether the process has one of these roles that owns data.
     #[must_use]
     pub fn owns_data(&self, roles: &[RoleSpec]) -> bool {
-        roles.iter().any(|role| role.owns_data() && self.server.roles.has(role.name))
+        self.local(roles).any(RoleSpec::owns_data)
     }
 
     /// Whether the process has one of these roles that keeps a part of its data in the object store.
     #[must_use]
     pub fn has_objects(&self, roles: &[RoleSpec]) -> bool {
-        roles.iter().any(|role| role.has_objects && self.server.roles.has(role.name))
+        self.local(roles).any(|role| role.has_objects)
     }
 
     /// The sections whose settings were changed and have no effect, since this process has no role that uses them. The

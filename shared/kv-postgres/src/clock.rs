@@ -8,12 +8,13 @@
 //!
 //! No stored version is greater than the *floor*, a row in the store, which is raised by a second at a time: with the
 //! changes of one group once versions are near, and with those of each group whose versions pass it. Whoever opens the
-//! store starts after it, and waits for it where it is near.
+//! store starts after it, and waits for it where it is near. So it also says how far the time of the others is at least:
+//! a process whose machine stood still without counting that follows it at once.
 
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicI64, Ordering::Relaxed},
+        atomic::{AtomicI64, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -24,7 +25,7 @@ use trestle_kv::{
 };
 use trestle_model::time::{Clock, SystemClock, Ticks};
 
-use crate::schema::StoreRow;
+use crate::{schema::StoreRow, transaction::ServerTime};
 
 /// How far a new floor is past the clock, in ticks: one second.
 const LEAD: u64 = 10_000_000;
@@ -40,6 +41,8 @@ pub(crate) struct EngineClock {
     service: ServiceClock,
     /// None where a clock was given.
     server: Option<Arc<ServerClock>>,
+    /// What the time of another process has reached, in ticks.
+    reached: AtomicU64,
     versions: Mutex<ProcessVersions>,
 }
 
@@ -86,12 +89,14 @@ impl EngineClock {
         };
         let versions =
             ProcessVersions { versions: Versions::after(first), floor, is_raising: false };
-        Self { service, server, versions: Mutex::new(versions) }
+        let reached = AtomicU64::new(Ticks::MIN.get());
+        Self { service, server, reached, versions: Mutex::new(versions) }
     }
 
     /// Service time.
     pub(crate) fn now(&self) -> Ticks {
-        self.service.now()
+        let reached = Ticks::new(self.reached.load(Relaxed)).unwrap_or(Ticks::MIN);
+        self.service.now().max(reached)
     }
 
     /// How far it is ahead of the wall clock.
@@ -99,12 +104,13 @@ impl EngineClock {
         self.service.offset_ms()
     }
 
-    /// The time of a transaction that read the server's clock: that, unless service time does not follow it yet.
-    pub(crate) fn time_of(&self, server_now: Ticks) -> Ticks {
+    /// The time of a transaction that read that of the server: its clock, unless service time does not follow that yet.
+    pub(crate) fn time_of(&self, read: ServerTime) -> Ticks {
         let Some(server) = &self.server else { return self.now() };
-        server.measure(server_now);
+        server.measure(read.now);
+        self.reached.fetch_max(read.floor.get().saturating_sub(LEAD), Relaxed);
         let now = self.now();
-        if server_now <= now.plus(LEAD) { now.max(server_now) } else { now }
+        if read.now <= now.plus(LEAD) { now.max(read.now) } else { now }
     }
 
     /// The versions of this process.

@@ -47,7 +47,7 @@ pub use crate::{address::PostgresAddress, schema::ServerStatus};
 use crate::{
     clock::EngineClock,
     failure::Failure,
-    readers::Readers,
+    readers::{Readers, completed},
     scheduler::{ChangeScheduler, WaitingChange},
     session::{DatabaseConnection, WriteSession},
     shared::Shared,
@@ -135,7 +135,7 @@ impl From<Failure> for PostgresError {
 /// A handle on a store in PostgreSQL. Its workers end, after what waits, when it is dropped.
 pub struct PostgresEngine {
     shared: Arc<Shared>,
-    readers: Readers,
+    readers: Arc<Readers>,
     server: ServerStatus,
 }
 
@@ -154,10 +154,10 @@ impl PostgresEngine {
         let server = schema::prepare(&connection, &statements).await?;
         let store = schema::read(&connection).await?;
         let session = WriteSession::prepare(connection, &statements).await?;
-        let mut now = transaction::instant(&session).await?;
+        let mut now = transaction::server_time(&session).await?.now;
         if let Some(wait) = clock::wait_for_floor(&store, now).filter(|_| clock.is_none()) {
             tokio::time::sleep(wait).await;
-            now = transaction::instant(&session).await?;
+            now = transaction::server_time(&session).await?.now;
         }
         let shared = Arc::new(Shared {
             address,
@@ -173,7 +173,7 @@ impl PostgresEngine {
         for session in sessions.take(WORKERS) {
             tokio::spawn(GroupWorker::new(Arc::clone(&shared), session).run());
         }
-        Ok(Self { readers: Readers::new(Arc::clone(&shared)), shared, server })
+        Ok(Self { readers: Arc::new(Readers::new(Arc::clone(&shared))), shared, server })
     }
 
     /// What a server says of itself. Nothing is changed.
@@ -201,7 +201,9 @@ impl Drop for PostgresEngine {
 #[async_trait]
 impl Engine for PostgresEngine {
     async fn snapshot(&self) -> Result<Box<dyn Snapshot>, EngineError> {
-        Ok(Box::new(self.readers.snapshot().await?))
+        let readers = Arc::clone(&self.readers);
+        let taken = tokio::spawn(async move { readers.snapshot().await });
+        Ok(Box::new(completed(taken).await?))
     }
 
     async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {

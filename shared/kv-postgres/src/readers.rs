@@ -16,6 +16,7 @@ use bytes::Bytes;
 use tokio::{
     runtime::Handle,
     sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore},
+    task::{JoinError, JoinHandle},
     time::{Instant, sleep},
 };
 use tokio_postgres::error::SqlState;
@@ -94,7 +95,7 @@ impl Readers {
     pub(crate) async fn snapshot(&self) -> Result<PostgresSnapshot, EngineError> {
         let permit = self.permit().await?;
         loop {
-            let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let idle = locked(&self.idle).pop();
             let (session, is_new) = match idle {
                 Some(session) => (session, false),
                 None => (self.shared.connect_patiently().await?, true),
@@ -134,10 +135,14 @@ impl Readers {
         held.push(Arc::downgrade(new));
     }
 
-    /// Ends the snapshots that nobody read for long.
+    /// Ends the snapshot that nobody has read for longest, if that is long.
     fn end_unread(&self) {
-        let held = locked(&self.held);
-        held.iter().filter_map(Weak::upgrade).for_each(|held| held.end_unread());
+        let held: Vec<_> = locked(&self.held).iter().filter_map(Weak::upgrade).collect();
+        let longest =
+            held.iter().filter_map(|held| Some((held.unread_since()?, held))).min_by_key(|it| it.0);
+        if let Some((_, held)) = longest {
+            locked(&held.0).connection = None;
+        }
     }
 
     /// A connection, and whether it was made just now.
@@ -201,34 +206,51 @@ impl Drop for SnapshotConnection {
 }
 
 /// What a snapshot has, until it ends.
-struct HeldSnapshot(Mutex<HeldState>);
+struct HeldSnapshot(Mutex<SnapshotState>);
 
-struct HeldState {
+struct SnapshotState {
     /// None once it has ended for another one.
     connection: Option<Arc<SnapshotConnection>>,
-    /// When it was read last.
+    /// When a read of it ended last.
     read_at: Instant,
 }
 
 impl HeldSnapshot {
     fn new(connection: SnapshotConnection) -> Self {
         let connection = Some(Arc::new(connection));
-        Self(Mutex::new(HeldState { connection, read_at: Instant::now() }))
+        Self(Mutex::new(SnapshotState { connection, read_at: Instant::now() }))
     }
 
-    /// The connection for a read: it does not end before that is done.
-    fn connection(&self) -> Result<Arc<SnapshotConnection>, EngineError> {
-        let mut state = locked(&self.0);
-        state.read_at = Instant::now();
+    /// Since when nobody reads it, if that is long.
+    fn unread_since(&self) -> Option<Instant> {
+        let state = locked(&self.0);
+        let is_read = |connection: &Arc<_>| Arc::strong_count(connection) > 1;
+        let is_unread = state.connection.as_ref().is_some_and(|it| !is_read(it));
+        (is_unread && state.read_at.elapsed() >= UNREAD_MAX).then_some(state.read_at)
+    }
+}
+
+/// A read of a snapshot, during which that does not end for another one.
+struct SnapshotRead {
+    held: Arc<HeldSnapshot>,
+    connection: Arc<SnapshotConnection>,
+}
+
+impl SnapshotRead {
+    fn of(held: &Arc<HeldSnapshot>) -> Result<Self, EngineError> {
         let ended = || EngineError::SnapshotEnded { reason: "others waited for it".into() };
-        state.connection.clone().ok_or_else(ended)
+        let connection = locked(&held.0).connection.clone().ok_or_else(ended)?;
+        Ok(Self { held: Arc::clone(held), connection })
     }
 
-    fn end_unread(&self) {
-        let mut state = locked(&self.0);
-        if state.read_at.elapsed() >= UNREAD_MAX {
-            state.connection = None;
-        }
+    fn session(&self) -> Result<&ReadSession, EngineError> {
+        self.connection.session()
+    }
+}
+
+impl Drop for SnapshotRead {
+    fn drop(&mut self) {
+        locked(&self.held.0).read_at = Instant::now();
     }
 }
 
@@ -242,8 +264,10 @@ pub(crate) struct PostgresSnapshot {
 impl Snapshot for PostgresSnapshot {
     async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
         let keyspace = self.shared.keyspaces.index_of(key).ok_or_else(|| unknown_keyspace(key))?;
-        let connection = self.held.connection()?;
-        value_of(connection.session()?, keyspace, &row_of(key)).await.map_err(ended)
+        let (read, key) = (SnapshotRead::of(&self.held)?, key.to_vec());
+        let value =
+            async move { value_of(read.session()?, keyspace, &row_of(&key)).await.map_err(ended) };
+        completed(tokio::spawn(value)).await
     }
 
     async fn scan(&self, span: &Span, limit: ScanLimit) -> Result<Scan, EngineError> {
@@ -252,11 +276,22 @@ impl Snapshot for PostgresSnapshot {
         }
         let keyspace = self.shared.keyspaces.index_of_span(span)?;
         let limit = self.shared.limits.of_scan(limit);
-        let connection = self.held.connection()?;
-        let scan =
-            scan(connection.session()?, keyspace, span, limit, false).await.map_err(ended)?;
+        let (read, span) = (SnapshotRead::of(&self.held)?, span.clone());
+        let entries = async move {
+            scan(read.session()?, keyspace, &span, limit, false).await.map_err(ended)
+        };
+        let scan = completed(tokio::spawn(entries)).await?;
         Ok(scan.unwrap_or(Scan { entries: Vec::new(), more: true }))
     }
+}
+
+/// What a task gave that took a snapshot or read one. It is a task since whoever began that may not come back for it, as
+/// one that reads ahead for a client that stopped: the connection is free for others all the same.
+pub(crate) async fn completed<T>(
+    read: JoinHandle<Result<T, EngineError>>,
+) -> Result<T, EngineError> {
+    let lost = |error: JoinError| EngineError::SnapshotEnded { reason: error.to_string().into() };
+    read.await.map_err(lost).flatten()
 }
 
 /// What a read of a snapshot failed with: without its connection, or its transaction, there is no snapshot any more.

@@ -100,4 +100,6 @@ ELSE pg_advisory_xact_lock_shared(domain) END \
 FROM unnest($1::bigint[], $2::boolean[]) AS domains (domain, exclusive)";
 
 /// The clock of the server, in microseconds since 1970.
-pub(crate) const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+pub(crate) const CLOCK: &str = "\
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, \
+(SELECT floor FROM trestle_store WHERE one)";

@@ -27,8 +27,17 @@ pub(crate) struct LockedRows {
     pub(crate) values: HashMap<Bytes, Bytes>,
     /// The newest version of what was read, and of what will be written without a read.
     pub(crate) newest: Ticks,
-    /// The clock of the server.
+    /// The time.
+    pub(crate) time: ServerTime,
+}
+
+/// What the server has of the time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ServerTime {
+    /// Its clock.
     pub(crate) now: Ticks,
+    /// The floor of versions.
+    pub(crate) floor: Ticks,
 }
 
 /// Begins a transaction that holds these domains, and reads rows. Of `rewritten` only the versions are needed.
@@ -43,25 +52,27 @@ pub(crate) async fn begin(
     let exclusive: Vec<bool> = domains.iter().map(|(_, lock)| *lock == Lock::Exclusive).collect();
     let locks: [&(dyn ToSql + Sync); 2] = [&numbers, &exclusive];
     // Each statement sees what is committed when it begins: the reads see what the locks waited for.
-    let (began, locked, read, now) = join4(
+    let (began, locked, read, time) = join4(
         client.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED"),
         client.query(&session.statements.lock, &locks),
         read_all(session, rows, rewritten),
-        instant(session),
+        server_time(session),
     )
     .await;
     began?;
     locked?;
     let (values, newest) = read?;
-    Ok(LockedRows { values, newest, now: now? })
+    Ok(LockedRows { values, newest, time: time? })
 }
 
-/// The clock of the server.
-pub(crate) async fn instant(session: &WriteSession) -> Result<Ticks, Failure> {
+/// The time of the server.
+pub(crate) async fn server_time(session: &WriteSession) -> Result<ServerTime, Failure> {
     let row = session.client().query_one(&session.statements.clock, &[]).await?;
-    let micros: i64 = row.try_get(0)?;
+    let (micros, floor): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
     let since = micros.saturating_add(UNIX_MICROS).saturating_mul(PER_MICRO);
-    ticks(since).ok_or_else(|| Failure::lost("the clock of the database shows no time"))
+    let no_time = || Failure::lost("the clock of the database shows no time");
+    let now = ticks(since).ok_or_else(no_time)?;
+    Ok(ServerTime { now, floor: ticks(floor).ok_or_else(no_time)? })
 }
 
 async fn read_all(

@@ -129,7 +129,7 @@ impl GroupWorker {
             }
         };
         let rules = ChangeRules { keyspaces: &shared.keyspaces, limits: &shared.limits };
-        let now = shared.clock.time_of(locked.now);
+        let now = shared.clock.time_of(locked.time);
         let decided = {
             let mut versions = shared.clock.versions();
             versions.raise(locked.newest);

@@ -5,13 +5,14 @@
 //! several processes serve. It has a line with the URL, a line with a random id, and a line for each claim that may be
 //! in the object store: its number and its nonce. There it is the object `trestle-owner`, see [`crate::owner`]. A start
 //! adds its claim to the text first, and leaves out those before the one in the object store, so that more than two
-//! lines are those of starts that failed. An object store with another claim was used by a copy of the records, whatever
-//! the numbers are: a copy that lost a race must not own it by starting again.
+//! lines are those of starts that failed. An object store with another claim was used by a copy of the records,
+//! whatever the numbers are: a copy that lost a race must not own it by starting again.
 
 use std::{
     fmt, fs, io,
     path::{Path as FilePath, PathBuf},
     str::FromStr,
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -28,7 +29,9 @@ pub(crate) const FILE: &str = "blob-store";
 /// Most claims of failed starts that the text has: the store would have to apply one after as many later starts.
 const CLAIMS_MAX: usize = 64;
 /// How often a start claims a store that other starts claim meanwhile.
-const ATTEMPTS_MAX: usize = 16;
+const ATTEMPTS_MAX: u32 = 32;
+/// How much longer it waits before each next time.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Where a store of records keeps which objects are its own.
 #[async_trait]
@@ -108,7 +111,10 @@ impl FromStr for StoreBinding {
             start.parse().ok().filter(|_| is_nonce).map(|start| (start, nonce.to_owned()))
         });
         let (Some(url), Some(owner), Some(claims)) = (url, owner, claims.collect()) else {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "blob-store is malformed"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the record of its objects is malformed",
+            ));
         };
         Ok(Self { url, owner, claims })
     }
@@ -126,7 +132,7 @@ impl StoreBinding {
     ///
     /// # Errors
     /// A file that cannot be read, or is malformed.
-    pub(crate) fn of_directory(data_dir: &FilePath) -> io::Result<Option<Self>> {
+    pub(crate) fn in_directory(data_dir: &FilePath) -> io::Result<Option<Self>> {
         read(data_dir)?.map(|text| text.parse()).transpose()
     }
 
@@ -148,8 +154,9 @@ impl StoreBinding {
         store: &dyn ObjectStore,
     ) -> Result<ClaimedStore, OpenObjectsError> {
         // Before anything is asked of a place that may be another one.
-        Self::of_record(record, url).await?;
-        for _ in 0..ATTEMPTS_MAX {
+        Self::recorded(record, url).await?;
+        for attempt in 0..ATTEMPTS_MAX {
+            tokio::time::sleep(PAUSE * attempt).await;
             if let ClaimTry::Claimed(claimed) = Self::try_claim(record, url, store).await? {
                 if !claimed.is_conditional {
                     tracing::warn!(
@@ -165,12 +172,14 @@ impl StoreBinding {
     }
 
     /// What is kept of the objects at a URL, and its text where it is kept already.
-    async fn of_record(
+    async fn recorded(
         record: &dyn BindingRecord,
         url: &ObjectsUrl,
     ) -> Result<(Option<String>, Self), OpenObjectsError> {
         let text = record.read().await?;
-        let stored = text.as_deref().map(str::parse).transpose()?;
+        let stored = text.as_deref().map(str::parse).transpose();
+        let stored =
+            stored.map_err(|error: io::Error| OpenObjectsError::Record(error.to_string()))?;
         let binding: Self = stored.unwrap_or_else(|| Self::new(url));
         match binding.url == url.to_string() {
             true => Ok((text, binding)),
@@ -186,7 +195,7 @@ impl StoreBinding {
         let failed = |error: Error| OpenObjectsError::of(&error);
         // In this order: a claim is recorded before it is in the store.
         let found = OwnerClaim::read(store).await.map_err(failed)?;
-        let (text, mut binding) = Self::of_record(record, url).await?;
+        let (text, mut binding) = Self::recorded(record, url).await?;
         let known = match &found {
             None => 0,
             Some((found, _)) => match binding.check(found) {
@@ -194,7 +203,11 @@ impl StoreBinding {
                 Err(error) => return raced_unless_same(store, found, error).await,
             },
         };
-        binding.claims.drain(..known.max(binding.claims.len().saturating_sub(CLAIMS_MAX - 1)));
+        binding.claims.drain(..known);
+        // The one that the store has stays, whatever follows it.
+        let first = usize::from(found.is_some()).min(binding.claims.len());
+        let too_many = binding.claims.len().saturating_sub(CLAIMS_MAX - 1);
+        binding.claims.drain(first..first + too_many);
         let (owner, nonce) = (binding.owner.clone(), Uuid::new_v4().to_string());
         let claim = OwnerClaim { owner, start: binding.last_start().saturating_add(1), nonce };
         binding.claims.push((claim.start, claim.nonce.clone()));

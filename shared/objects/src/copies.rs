@@ -31,7 +31,7 @@ impl SourceObjects {
     /// A data directory that cannot be read.
     pub fn are_at(data_dir: &Path, target: &str) -> io::Result<bool> {
         if let Ok(target) = target.parse::<ObjectsUrl>() {
-            let url = StoreBinding::of_directory(data_dir)?
+            let url = StoreBinding::in_directory(data_dir)?
                 .and_then(|it| it.url.parse::<ObjectsUrl>().ok());
             return Ok(url.is_some_and(|url| url.overlaps(&target)));
         }
@@ -49,7 +49,7 @@ impl SourceObjects {
     /// [`OpenObjectsError::Elsewhere`] where the data directory uses another URL, [`OpenObjectsError::Store`],
     /// [`OpenObjectsError::Directory`].
     pub fn of(data_dir: &Path) -> Result<Self, OpenObjectsError> {
-        let Some(binding) = StoreBinding::of_directory(data_dir)? else {
+        let Some(binding) = StoreBinding::in_directory(data_dir)? else {
             return Ok(Self {
                 blobs: files(&data_dir.join(BLOBS))?,
                 logs: files(&data_dir.join(LOGS))?,

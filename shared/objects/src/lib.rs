@@ -117,7 +117,7 @@ impl ObjectStorage {
         url: Option<&ObjectsUrl>,
         disk: Option<DiskSpace>,
     ) -> Result<Self, OpenObjectsError> {
-        let binding = StoreBinding::of_directory(data_dir)?;
+        let binding = StoreBinding::in_directory(data_dir)?;
         let elsewhere = |found: String| Err(OpenObjectsError::Elsewhere { found });
         let url = match (url, binding) {
             (None, None) => return Ok(Self::in_files(data_dir, disk.as_ref())?),

@@ -7,7 +7,7 @@ use std::{
     fmt,
     ops::Range,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -18,6 +18,8 @@ use object_store::{
     ObjectStore, ObjectStoreExt as _, PutMultipartOptions, PutOptions, PutPayload, PutResult,
     Result, UpdateVersion, path::Path,
 };
+
+use trestle_model::time::{Clock as _, SystemClock};
 
 use crate::binding::{BindingRecord, StoreBinding};
 
@@ -82,13 +84,14 @@ struct OwnerState {
     /// Where other processes that own the objects too record their claims, if there may be any.
     shared: Option<Arc<dyn BindingRecord>>,
     lost: OnceLock<String>,
-    verified: Mutex<Option<Verified>>,
+    verified: Mutex<Option<VerifiedClaim>>,
 }
 
 /// The last time that this process owned the objects, by which claim in the store.
 #[derive(Debug)]
-struct Verified {
-    at: Instant,
+struct VerifiedClaim {
+    /// Elapsed time, which goes on while the machine is suspended.
+    at: Duration,
     claim: OwnerClaim,
 }
 
@@ -116,6 +119,7 @@ impl StoreOwner {
     /// A failed store; nothing is known then.
     pub async fn check(&self) -> Result<()> {
         let OwnerState { url, claim, lost, .. } = &*self.0;
+        let at = SystemClock.elapsed();
         let mut found = self.found().await?;
         while !self.is_own(&found).await? {
             let again = self.found().await?;
@@ -134,7 +138,7 @@ impl StoreOwner {
             }
             return Ok(());
         }
-        *self.verified() = Some(Verified { at: Instant::now(), claim: found });
+        *self.verified() = Some(VerifiedClaim { at, claim: found });
         Ok(())
     }
 
@@ -158,7 +162,7 @@ impl StoreOwner {
         Ok(binding.is_some_and(|binding| binding.check(found).is_ok()))
     }
 
-    fn verified(&self) -> MutexGuard<'_, Option<Verified>> {
+    fn verified(&self) -> MutexGuard<'_, Option<VerifiedClaim>> {
         self.0.verified.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -172,7 +176,7 @@ impl StoreOwner {
     /// The objects are owned by another process, or that is not known.
     async fn verify(&self) -> Result<()> {
         let at = self.verified().as_ref().map(|verified| verified.at);
-        if at.is_none_or(|at| at.elapsed() > VERIFIED_FOR) {
+        if at.is_none_or(|at| SystemClock.elapsed().saturating_sub(at) > VERIFIED_FOR) {
             self.check().await?;
         }
         self.require()

@@ -28,7 +28,7 @@ async fn a_store_belongs_to_one_data_directory() {
 
         assert!(matches!(claimed, Err(OpenObjectsError::Claimed { .. })), "{name}: {claimed:?}");
     }
-    let kept = StoreBinding::of_directory(&one).unwrap().expect("the record of the first");
+    let kept = StoreBinding::in_directory(&one).unwrap().expect("the record of the first");
     assert_eq!(kept.url, url.to_string());
 }
 

@@ -88,7 +88,8 @@ impl BlobApi {
         if is_long {
             self.check_container(access, &names, &command.blob).await.map_err(failed)?;
         }
-        let appended = written.publish(|due| self.blobs.append(command, content, due)).await;
+        let appended =
+            written.publish(|publish_by| self.blobs.append(command, content, publish_by)).await;
         let Appended { record, offset } = appended.map_err(of_spec)?;
         let blob = Some(self.show_changed(access, &names, record));
         Ok(proto::AppendBlockResponse { blob, offset, crc64: digests.crc64 })

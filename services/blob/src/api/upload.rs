@@ -104,7 +104,8 @@ impl BlobApi {
             // The container may have been deleted meanwhile, and even swept.
             self.check_container(access, &names, &key).await.map_err(failed)?;
         }
-        let published = written.publish(|due| self.blobs.put(key, command, content, due));
+        let published =
+            written.publish(|publish_by| self.blobs.put(key, command, content, publish_by));
         let record = published.await.map_err(of_spec)?;
         let blob = Some(self.show(access, &names, record));
         Ok(proto::WriteBlobResponse { blob, crc64: digests.crc64 })
@@ -148,7 +149,10 @@ impl BlobApi {
         if is_long {
             self.check_container(access, &names, &block.blob).await.map_err(failed)?;
         }
-        written.publish(|due| self.blobs.stage(block, part, due)).await.map_err(of_spec)?;
+        written
+            .publish(|publish_by| self.blobs.stage(block, part, publish_by))
+            .await
+            .map_err(of_spec)?;
         Ok(proto::StageBlockResponse { crc64: digests.crc64 })
     }
 }

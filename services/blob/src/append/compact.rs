@@ -55,16 +55,30 @@ impl Blobs {
     /// A failed read, a failed commit, or an error of the object store; what was compacted remains.
     pub(crate) async fn compact(&self, blob: &BlobKey) -> Result<(), BlobError> {
         loop {
-            let value = self.engine.get(&blob.row(BlobRow::Record, &[])).await?;
-            let current = decode_record(value.as_ref())?.map(|record| record.content);
-            let Some(Content::Append(content)) = current else { return Ok(()) };
+            let Some(content) = self.appended_content(blob).await? else { return Ok(()) };
             if content.row_bytes < COMPACTED_FROM {
                 return Ok(());
             }
-            let run = self.next_run(blob, content).await?;
+            let run = match self.next_run(blob, content).await {
+                // Another process may have compacted it meanwhile.
+                Err(error) if self.appended_content(blob).await? == Some(content) => {
+                    return Err(error);
+                }
+                Err(_) => return Ok(()),
+                Ok(run) => run,
+            };
             if !run.is_complete || !self.compact_run(blob, content, run).await? {
                 return Ok(());
             }
+        }
+    }
+
+    /// The content of an append blob, if there is one.
+    async fn appended_content(&self, blob: &BlobKey) -> Result<Option<AppendContent>, BlobError> {
+        let value = self.engine.get(&blob.row(BlobRow::Record, &[])).await?;
+        match decode_record(value.as_ref())?.map(|record| record.content) {
+            Some(Content::Append(content)) => Ok(Some(content)),
+            _ => Ok(None),
         }
     }
 
@@ -109,7 +123,9 @@ impl Blobs {
             return Err(BlobError::corrupt("compacted content"));
         };
         let outcome = CompactedRun::Object(part);
-        written.publish(|due| self.publish_run(blob, (content, run), outcome, due)).await
+        written
+            .publish(|publish_by| self.publish_run(blob, (content, run), outcome, publish_by))
+            .await
     }
 
     /// Replaces the rows of a run by what becomes of them.
@@ -118,7 +134,7 @@ impl Blobs {
         blob: &BlobKey,
         (seen, run): (AppendContent, RowRun),
         outcome: CompactedRun,
-        due: PublishedBy,
+        publish_by: PublishedBy,
     ) -> Result<bool, BlobError> {
         let mut spec = ChangeSpec::new(blob.domain());
         let record = spec.read(blob.row(BlobRow::Record, &[]));
@@ -129,7 +145,7 @@ impl Blobs {
         let piece =
             move |end, form| keys::piece(blob.container, &blob.name, (seen.generation, end), form);
         transact(&*self.engine, spec, move |reads, version| {
-            due.check(version)?;
+            publish_by.check(version)?;
             let Some(mut current) = decode_record(reads.get(record))? else {
                 return Ok((Writes::new(), false));
             };

@@ -191,14 +191,14 @@ impl FinishedCopy {
     /// Those of a write.
     pub(crate) async fn publish(self) -> Result<BlobRecord, BlobError> {
         let Self { blobs, target, command, content, written, .. } = self;
-        let publish = async |due| {
+        let publish = async |publish_by| {
             let content = match content {
                 NewContent::Blocks(blocks) => {
-                    NewContent::Blocks(blobs.reserve_parts(&target, blocks, due).await?)
+                    NewContent::Blocks(blobs.reserve_parts(&target, blocks, publish_by).await?)
                 }
                 content => content,
             };
-            blobs.put(target, command, content, due).await
+            blobs.put(target, command, content, publish_by).await
         };
         written.publish(publish).await
     }
@@ -317,7 +317,7 @@ impl Blobs {
         &self,
         blob: &BlobKey,
         mut blocks: NewBlocks,
-        due: PublishedBy,
+        publish_by: PublishedBy,
     ) -> Result<NewBlocks, BlobError> {
         let parts = blocks.parts();
         if parts.len() <= PARTS_AT_ONCE {
@@ -330,7 +330,7 @@ impl Blobs {
                 spec.also(keys::own_domain(&keys::live(part.content)), Lock::Exclusive);
             }
             let reserved = transact(&*self.engine, spec, move |_, version| {
-                due.check(version)?;
+                publish_by.check(version)?;
                 let mut writes = Writes::with_capacity(parts.len() + 1);
                 for part in &parts {
                     writes.put(keys::live(part.content), keys::encode_number(part.size));

@@ -278,7 +278,7 @@ impl Blobs {
         blob: BlobKey,
         command: PutCommand,
         new: NewContent,
-        due: PublishedBy,
+        publish_by: PublishedBy,
     ) -> Result<BlobRecord, BlobError> {
         let mut spec = ChangeSpec::new(blob.domain());
         let rows = ReplacedRows::new(&blob, &mut spec, command.retention);
@@ -289,7 +289,7 @@ impl Blobs {
         let reserved: Vec<_> =
             reserved.map(|at| (*at, spec.read(blob.row(BlobRow::Retired, &[at.get()])))).collect();
         transact(&*self.engine, spec, move |reads, version| {
-            due.check(version)?;
+            publish_by.check(version)?;
             let replaced = rows.get(reads)?;
             let current = replaced.current.as_ref();
             let put = decide_put(current, &command, new.content(version), version)?;

@@ -54,10 +54,10 @@ impl Blobs {
         &self,
         block: NewBlock,
         part: Part,
-        due: PublishedBy,
+        publish_by: PublishedBy,
     ) -> Result<(), BlobError> {
         for _ in 0..ATTEMPTS_MAX {
-            if self.try_stage(&block, part, due).await? {
+            if self.try_stage(&block, part, publish_by).await? {
                 return Ok(());
             }
         }
@@ -69,7 +69,7 @@ impl Blobs {
         &self,
         block: &NewBlock,
         part: Part,
-        due: PublishedBy,
+        publish_by: PublishedBy,
     ) -> Result<bool, BlobError> {
         let NewBlock { blob, id, lease_id } = block.clone();
         let staging = self.engine.get(&blob.row(BlobRow::Staging, &[])).await?;
@@ -85,7 +85,7 @@ impl Blobs {
             block: generation.map(|generation| spec.read(key(generation))),
         };
         transact(&*self.engine, spec, move |reads, version| {
-            due.check(version)?;
+            publish_by.check(version)?;
             let (record, staging, replaced) = rows.get(reads)?;
             if staging.map(|staging| staging.generation) != generation {
                 return Ok((Writes::new(), false));

@@ -113,10 +113,12 @@ impl BlobSweeper {
         exclude_states(&*snapshot, blob, entry, &mut candidates).await?;
         let left_to = exclude_retired(&*snapshot, blob, entry, &mut candidates).await?;
         drop(snapshot);
-        let list = retired.list.filter(|_| candidates.list.is_none());
-        let kept_row = list.map(|list| blob.row(BlobRow::BlockList, &[list]));
+        // A list names what it shares: it goes with the retired row, for whoever has to read both again.
+        let row_of = |list| blob.row(BlobRow::BlockList, &[list]);
+        let own_list: Vec<_> = candidates.list.map(row_of).into_iter().collect();
+        let list = retired.list.map(row_of);
         let parts = candidates.parts.into_values().collect();
-        let rows = found.rows.into_iter().filter(|row| Some(row) != kept_row.as_ref()).collect();
+        let rows = found.rows.into_iter().filter(|row| Some(row) != list.as_ref()).collect();
         let shared = retired.generation.filter(|_| candidates.generation.is_none());
         let found = Reclaimable { parts, rows, generation: candidates.generation };
         let is_done = self.delete(blob, found).await?;
@@ -124,7 +126,7 @@ impl BlobSweeper {
             // The scan deletes the row at its end.
             Some(generation) => self.begin_epoch_scan(blob, generation, due).await?,
             None if is_done => {
-                self.delete_due(blob, DueRow { left_to, ..DueRow::of(entry) }).await?
+                self.delete_due(blob, DueRow { entry, beside: own_list, left_to }).await?;
             }
             None => {}
         }

@@ -14,7 +14,7 @@ const OBJECTS: u8 = 0x0A;
 pub(super) const KEYSPACE: Keyspace =
     Keyspace { name: "objects", kinds: OBJECTS..=OBJECTS, domain: key_domain };
 
-/// See the module.
+/// The row in this engine.
 pub(super) struct BindingRow(pub(super) Arc<dyn Engine>);
 
 impl fmt::Debug for BindingRow {

@@ -12,15 +12,17 @@ use trestle_rpc::upstream::Upstream;
 use trestle_runtime::task::{Task, TickError};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{SharedStore, StoreMember, StoreMembers};
+use super::{LOOK_AGAIN, SharedStore, StoreMember, StoreMembers};
 use crate::roles::QUEUE;
 
 impl StoreMembers {
-    /// Whether this process does a job of a role, among those that have the role: the others agree once they know the
-    /// same processes.
-    pub(crate) fn is_ours(&self, role: &str, job: &str) -> bool {
-        let Some(store) = &self.0 else { return true };
-        store.other_for(role, &[job]).is_none()
+    /// A job of a role in the background.
+    pub(crate) fn job(&self, role: &'static str, name: &'static str) -> StoreJob {
+        let job = StoreJob { store: self.0.clone(), role, name };
+        if let Some(store) = &self.0 {
+            store.jobs().push((role, name));
+        }
+        job
     }
 
     /// A task of a role and a name that one of the processes with the role does at a time.
@@ -34,9 +36,9 @@ impl StoreMembers {
         F: FnMut() -> A + Send + 'static,
         A: Future<Output = Result<bool, TickError>> + Send + 'static,
     {
-        let members = self.clone();
+        let job = self.job(role, name);
         Task::new(name, every, move || {
-            let ticked = members.is_ours(role, name).then(&mut tick);
+            let ticked = job.is_ours().then(&mut tick);
             async move {
                 match ticked {
                     Some(ticked) => ticked.await,
@@ -52,7 +54,31 @@ impl StoreMembers {
     }
 }
 
+/// A job that one of the processes of a store does at a time.
+#[derive(Clone)]
+pub(crate) struct StoreJob {
+    store: Option<Arc<SharedStore>>,
+    role: &'static str,
+    name: &'static str,
+}
+
+impl StoreJob {
+    /// Whether this process does it, among those that have the role: the others agree once they know the same
+    /// processes.
+    pub(crate) fn is_ours(&self) -> bool {
+        let other = self.store.as_ref().and_then(|it| it.other_for(self.role, &[self.name]));
+        other.is_none()
+    }
+}
+
 impl SharedStore {
+    /// The names of the jobs that this process does.
+    pub(super) fn own_jobs(&self) -> Vec<&'static str> {
+        let jobs = self.jobs().clone();
+        let own = jobs.into_iter().filter(|(role, name)| self.other_for(role, &[name]).is_none());
+        own.map(|(_, name)| name).collect()
+    }
+
     /// The other process that has what these parts name, among those with a role; none where this one has it.
     fn other_for(&self, role: &str, parts: &[&str]) -> Option<StoreMember> {
         let known = self.known();
@@ -73,7 +99,7 @@ impl QueuePlacement for SharedStore {
 
     fn look(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            if let Err(error) = self.look_again().await {
+            if let Err(error) = self.read_others(LOOK_AGAIN).await {
                 debug!(%error, "the other processes cannot be looked at");
             }
         })

@@ -43,7 +43,7 @@ fn store(members: &StoreMembers) -> &SharedStore {
 async fn tick(processes: &[&StoreMembers]) {
     for process in processes.iter().chain(processes) {
         store(process).renew().await.expect("a renewal");
-        store(process).look().await.expect("a look");
+        store(process).read_others(Duration::ZERO).await.expect("a look");
     }
 }
 
@@ -112,12 +112,14 @@ async fn a_process_that_leaves_has_no_share_any_more() {
 
 #[tokio::test]
 async fn each_job_is_done_by_one_process_and_only_those_of_one_that_is_gone_move() {
-    let jobs: Vec<_> = (0..32).map(|number| format!("job-{number}")).collect();
+    let jobs: Vec<&'static str> = (0..32).map(|job| &*format!("job-{job}").leak()).collect();
     let world = World::new();
     let [a, b, c] = ["a", "b", "c"].map(|id| world.process(id, "table"));
-    let done_by = |members: &StoreMembers| -> HashSet<&String> {
-        jobs.iter().filter(|job| members.is_ours(TABLE.name, job)).collect()
-    };
+    for members in [&a, &b, &c] {
+        jobs.iter().for_each(|job| drop(members.job(TABLE.name, job)));
+    }
+    let done_by =
+        |members: &StoreMembers| -> HashSet<_> { store(members).own_jobs().into_iter().collect() };
     assert_eq!(done_by(&a).len(), jobs.len(), "as long as it knows no other one");
     tick(&[&a, &b, &c]).await;
     let [of_a, of_b, of_c] = [&a, &b, &c].map(done_by);
@@ -171,7 +173,7 @@ async fn each_queue_is_served_by_one_process_and_those_of_one_that_leaves_at_onc
     // It forwards what comes before the others know.
     b.leave().await;
     assert_eq!((here(&b).len(), here(&a).len()), (0, of_a.len()));
-    store(&a).look().await.expect("a look");
+    store(&a).read_others(Duration::ZERO).await.expect("a look");
     assert_eq!(here(&a).len(), queues.len());
     assert!(!store(&b).is_renewal_due());
 }
@@ -195,7 +197,7 @@ async fn the_processes_of_a_store_have_one_secret() {
 #[test]
 fn a_store_of_one_process_has_none() {
     let members = StoreMembers(None);
-    assert!(members.is_ours(TABLE.name, "any"));
+    assert!(members.job(TABLE.name, "any").is_ours());
     assert!(members.task().is_none() && members.page().is_none());
     assert!(members.secret().is_none() && members.queues().is_none());
 }

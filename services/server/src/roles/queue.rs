@@ -71,11 +71,10 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
 }
 
 fn sweep(queue: &QueueRole, context: &BuildContext<'_>) -> Task {
-    let (queue, members) = (queue.clone(), context.members.clone());
+    let (queue, job) = (queue.clone(), context.members.job(NAME, SWEEP));
     Task::new(SWEEP, SWEEP_EVERY, move || {
-        let is_ours = members.is_ours(NAME, SWEEP);
-        let (queue, scope) =
-            (queue.clone(), if is_ours { SweepScope::Store } else { SweepScope::Own });
+        let scope = if job.is_ours() { SweepScope::Store } else { SweepScope::Own };
+        let queue = queue.clone();
         async move { queue.sweep(scope).await.map_err(Into::into) }
     })
 }

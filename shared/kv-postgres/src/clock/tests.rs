@@ -7,6 +7,11 @@ const NOW: Ticks = match Ticks::new(639_000_000_000_000_000) {
     None => Ticks::MIN,
 };
 
+/// The clock of a server whose floor says nothing.
+fn read(now: Ticks) -> ServerTime {
+    ServerTime { now, floor: Ticks::MIN }
+}
+
 fn store(floor: Ticks) -> StoreRow {
     StoreRow { floor, checkpoint: None }
 }
@@ -35,13 +40,28 @@ fn versions_start_after_the_floor_which_is_waited_for_if_it_is_near() {
 fn the_time_of_a_transaction_is_that_of_the_server_and_steps_are_followed_slowly() {
     let clock = EngineClock::open(&store(Ticks::MIN), NOW, None);
     let later = NOW.after(Duration::from_millis(500));
-    assert_eq!(clock.time_of(later), later);
+    assert_eq!(clock.time_of(read(later)), later);
 
     let hour = Duration::from_secs(3_600);
-    let ahead = clock.time_of(later.after(hour));
+    let ahead = clock.time_of(read(later.after(hour)));
     assert!(ahead < later.after(Duration::from_secs(60)), "{ahead:?}");
-    let back = clock.time_of(NOW.before(hour));
+    let back = clock.time_of(read(NOW.before(hour)));
     assert!(back >= NOW, "{back:?}");
+}
+
+#[test]
+fn the_time_of_a_process_that_stood_still_is_that_of_the_others_at_once() {
+    let clock = EngineClock::open(&store(Ticks::MIN), NOW, None);
+    let (hour, second) = (Duration::from_secs(3_600), Duration::from_secs(1));
+    // The others went on for an hour, by the clock of the server.
+    let later = NOW.after(hour);
+    let time = clock.time_of(ServerTime { now: later, floor: later.after(second / 2) });
+    assert_eq!(time, later);
+    assert!(clock.now() >= later.before(second), "{:?}", clock.now());
+
+    // The clock of the server stepped, which they do not follow.
+    let stepped = clock.time_of(ServerTime { now: later.after(hour), floor: later.after(second) });
+    assert!(stepped < later.after(60 * second), "{stepped:?}");
 }
 
 #[test]

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use trestle_kv::conformance::rows::{commit, everything, key, noise, put};
 use trestle_kv::conformance::{KEYSPACES, reading};
-use trestle_kv::{Change, CommitError, CommitPoint, Engine, EngineError, ScanLimit, Span, Writes};
+use trestle_kv::{
+    Change, CommitError, CommitPoint, Engine, EngineError, ScanLimit, Snapshot, Span, Writes,
+};
 use trestle_kv_postgres::testing::PostgresServer;
 use trestle_kv_postgres::{PostgresEngine, PostgresOptions};
 
@@ -73,10 +75,24 @@ async fn snapshots_that_nobody_reads_end_for_others() {
     let mut held = Vec::new();
     // More than there are at a time.
     for _ in 0..40 {
-        let view = engine.snapshot().await.unwrap();
+        let view: Arc<dyn Snapshot> = engine.snapshot().await.unwrap().into();
         assert_eq!(view.get(&key("a")).await.unwrap(), Some("1".into()));
         held.push(view);
     }
+    // Nor do reads that are begun and never polled again, as of who reads ahead for a client that stopped.
+    let mut begun = Vec::new();
+    for _ in 0..40 {
+        let view: Arc<dyn Snapshot> = engine.snapshot().await.unwrap().into();
+        let read = Arc::clone(&view);
+        let mut read = Box::pin(async move { read.get(&key("a")).await });
+        let _ = futures::poll!(&mut read);
+        begun.push((view, read));
+    }
+    let mut taken: Vec<_> = (0..40).map(|_| engine.snapshot()).collect();
+    for taken in &mut taken {
+        let _ = futures::poll!(taken);
+    }
+    held.push(engine.snapshot().await.unwrap().into());
 
     let read = held[0].get(&key("a")).await.unwrap_err();
 

@@ -148,7 +148,7 @@ async fn logs_alone_prevent_a_data_directory_from_moving_to_a_url() {
 
     let Err(OpenObjectsError::Elsewhere { found }) = opened else { panic!("{opened:?}") };
     assert!(found.ends_with("/log"), "{found}");
-    assert_eq!(StoreBinding::of_directory(data.path()).unwrap(), None, "nothing was recorded");
+    assert_eq!(StoreBinding::in_directory(data.path()).unwrap(), None, "nothing was recorded");
 }
 
 #[tokio::test]
@@ -167,7 +167,7 @@ async fn a_claim_whose_acknowledgement_was_lost_is_ours() {
 #[test]
 fn a_binding_with_other_lines_than_its_own_is_malformed() {
     let data = tempfile::tempdir().unwrap();
-    assert_eq!(StoreBinding::of_directory(data.path()).unwrap(), None);
+    assert_eq!(StoreBinding::in_directory(data.path()).unwrap(), None);
     for text in [
         "",
         "\n",
@@ -178,9 +178,9 @@ fn a_binding_with_other_lines_than_its_own_is_malformed() {
         "s3://b\no\n1 n\n\n",
     ] {
         fs::write(data.path().join("blob-store"), text).unwrap();
-        let read = StoreBinding::of_directory(data.path());
+        let read = StoreBinding::in_directory(data.path());
         assert_eq!(read.map_err(|error| error.kind()), Err(io::ErrorKind::InvalidData), "{text:?}");
     }
     fs::write(data.path().join("blob-store"), b"\xff\n\xff\n").unwrap();
-    assert!(StoreBinding::of_directory(data.path()).is_err());
+    assert!(StoreBinding::in_directory(data.path()).is_err());
 }

@@ -10,14 +10,14 @@ const URL: &str = "s3://bucket/prod";
 
 /// The row of a database.
 #[derive(Debug, Default)]
-struct BindingRow {
+struct RowInMemory {
     text: Mutex<Option<String>>,
     /// Others that start before the next replacement, and replace the row first.
-    others: tokio::sync::Mutex<Option<(Arc<BindingRow>, Arc<InMemory>)>>,
+    others: tokio::sync::Mutex<Option<(Arc<RowInMemory>, Arc<InMemory>)>>,
 }
 
 #[async_trait::async_trait]
-impl BindingRecord for BindingRow {
+impl BindingRecord for RowInMemory {
     async fn read(&self) -> Result<Option<String>, OpenObjectsError> {
         Ok(self.text.lock().unwrap().clone())
     }
@@ -36,7 +36,7 @@ impl BindingRecord for BindingRow {
     }
 }
 
-impl BindingRow {
+impl RowInMemory {
     /// That of a copy of the database.
     fn copied(&self) -> Arc<Self> {
         Arc::new(Self { text: Mutex::new(self.text.lock().unwrap().clone()), ..Self::default() })
@@ -44,7 +44,7 @@ impl BindingRow {
 }
 
 async fn start(
-    row: &Arc<BindingRow>,
+    row: &Arc<RowInMemory>,
     store: &Arc<InMemory>,
 ) -> Result<ObjectStorage, OpenObjectsError> {
     ObjectStorage::shared(Arc::clone(store) as _, Arc::clone(row) as _, &URL.parse().unwrap()).await
@@ -58,7 +58,7 @@ async fn lost(storage: &ObjectStorage) -> Option<String> {
 
 #[tokio::test]
 async fn processes_of_one_database_own_its_objects_together_by_numbers_of_their_own() {
-    let (row, store) = (Arc::<BindingRow>::default(), Arc::new(InMemory::new()));
+    let (row, store) = (Arc::<RowInMemory>::default(), Arc::new(InMemory::new()));
     let mut processes = Vec::new();
     for number in 1..=70 {
         let process = start(&row, &store).await.unwrap();
@@ -79,7 +79,7 @@ async fn processes_of_one_database_own_its_objects_together_by_numbers_of_their_
 
 #[tokio::test]
 async fn a_start_goes_on_where_others_of_its_database_come_between() {
-    let (row, store) = (Arc::<BindingRow>::default(), Arc::new(InMemory::new()));
+    let (row, store) = (Arc::<RowInMemory>::default(), Arc::new(InMemory::new()));
     let first = start(&row, &store).await.unwrap();
     *row.others.lock().await = Some((Arc::clone(&row), Arc::clone(&store)));
 
@@ -91,7 +91,7 @@ async fn a_start_goes_on_where_others_of_its_database_come_between() {
 
 #[tokio::test]
 async fn many_processes_start_at_a_time() {
-    let (row, store) = (Arc::<BindingRow>::default(), Arc::new(InMemory::new()));
+    let (row, store) = (Arc::<RowInMemory>::default(), Arc::new(InMemory::new()));
     let starts = (0..8).map(|_| start(&row, &store));
 
     let started = futures::future::join_all(starts).await;
@@ -109,7 +109,7 @@ async fn many_processes_start_at_a_time() {
 
 #[tokio::test]
 async fn processes_of_a_database_stop_once_a_copy_of_it_uses_their_objects() {
-    let (row, store) = (Arc::<BindingRow>::default(), Arc::new(InMemory::new()));
+    let (row, store) = (Arc::<RowInMemory>::default(), Arc::new(InMemory::new()));
     let (one, two) = (start(&row, &store).await.unwrap(), start(&row, &store).await.unwrap());
     one.blobs.put("1", "of both".into()).await.unwrap();
     let copied = row.copied();
@@ -131,7 +131,7 @@ async fn processes_of_a_database_stop_once_a_copy_of_it_uses_their_objects() {
 
 #[tokio::test]
 async fn the_objects_of_a_database_stay_where_they_are_and_belong_to_no_other() {
-    let (row, store) = (Arc::<BindingRow>::default(), Arc::new(InMemory::new()));
+    let (row, store) = (Arc::<RowInMemory>::default(), Arc::new(InMemory::new()));
     start(&row, &store).await.unwrap();
 
     let other = start(&Arc::default(), &store).await.map(drop);

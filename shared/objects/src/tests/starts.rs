@@ -2,7 +2,10 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 use futures::stream::BoxStream;
@@ -23,6 +26,8 @@ struct RacedStore {
     /// What the other start writes.
     other: Mutex<Option<String>>,
     ignores_conditions: bool,
+    /// Whether it rejects what is written.
+    rejects: AtomicBool,
 }
 
 impl fmt::Display for RacedStore {
@@ -39,6 +44,10 @@ impl ObjectStore for RacedStore {
         payload: PutPayload,
         options: PutOptions,
     ) -> Result<PutResult> {
+        if self.rejects.load(Relaxed) {
+            let source = "no permission to write".into();
+            return Err(object_store::Error::Generic { store: "raced", source });
+        }
         let other = self.other.lock().unwrap().take();
         if let Some(claim) = other {
             self.inner.put(&owner_object(), claim.into()).await?;
@@ -180,6 +189,29 @@ async fn starts_that_fail_again_and_again_do_not_let_the_file_grow() {
     start(&data, &store).await.unwrap();
     let text = fs::read_to_string(data.path().join("blob-store")).unwrap();
     assert_eq!(text.lines().count(), 2 + 2, "the claim in the store, and the new one");
+}
+
+#[tokio::test]
+async fn many_starts_that_record_a_claim_and_do_not_reach_the_store_forget_none_of_it() {
+    let (data, store) = (directory_at(3), Arc::new(RacedStore::default()));
+    write(&store, "ours 3 first").await;
+    let file = data.path().join("blob-store");
+    let mut text = fs::read_to_string(&file).unwrap();
+    for number in 4..4 + 100 {
+        text += &format!("{number} lost\n");
+    }
+    fs::write(&file, text).unwrap();
+
+    // A start whose claim the store rejects, as one without the permission to write.
+    store.rejects.store(true, Relaxed);
+    for _ in 0..3 {
+        start(&data, &store).await.map(drop).unwrap_err();
+        let text = fs::read_to_string(&file).unwrap();
+        assert_eq!(text.lines().nth(2), Some("3 first"), "what the store has");
+        assert!(text.lines().count() <= 2 + 64, "{text}");
+    }
+    store.rejects.store(false, Relaxed);
+    assert_eq!(start(&data, &store).await.unwrap().blobs.start, 107);
 }
 
 #[tokio::test]
