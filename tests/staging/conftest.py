@@ -83,22 +83,26 @@ def stack(small_volume, tmp_path_factory):
         stack.remove()
 
 
+def signature():
+    """A signature of the development account."""
+    sign = [os.environ["TRESTLE_BIN"], "sas", "account", "--account", "devstoreaccount1"]
+    sign += ["--services", "tqbl", "--permissions", "rwdlacup", "--expiry", "1h"]
+    return run(sign).strip()
+
+
 @contextlib.contextmanager
 def signed(*ports):
     """A channel to gateways, which takes one after the other, with a signature of the development account.
 
     It reconnects within a second.
     """
-    sign = [os.environ["TRESTLE_BIN"], "sas", "account", "--account", "devstoreaccount1"]
-    sign += ["--services", "tqbl", "--permissions", "rwdlacup", "--expiry", "1h"]
-    signature = run(sign).strip()
     options = [("grpc.max_reconnect_backoff_ms", 500), ("grpc.initial_reconnect_backoff_ms", 100)]
     if len(ports) > 1:
         # By default the authority is the list of addresses, which is none.
         options += [("grpc.lb_policy_name", "round_robin"), ("grpc.default_authority", "localhost")]
     target = "ipv4:" + ",".join(f"127.0.0.1:{port}" for port in ports)
     with grpc.insecure_channel(target, options) as channel:
-        yield grpc.intercept_channel(channel, Authorized(f"SharedAccessSignature {signature}"))
+        yield grpc.intercept_channel(channel, Authorized(f"SharedAccessSignature {signature()}"))
 
 
 @pytest.fixture(scope="session")

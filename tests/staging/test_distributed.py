@@ -11,15 +11,16 @@ import urllib.request
 import pytest
 import yaml
 
-from conftest import IMAGE, signed
+from conftest import IMAGE, signature, signed
 from load import LARGE_BYTES, LARGE_EVERY, Blobs, Entities, Load, Messages, content
 from stack import DEPLOY, ENGINE, Stack, free_port, run, until
 
 FILE = DEPLOY / "compose.distributed.yaml"
 PROCESSES = ("trestle-1", "trestle-2", "trestle-3")
-# The variables of its ports for gRPC and for its pages, of each process.
+# The variables of its ports for gRPC, for its pages and for Azure blobs, of each process.
 GRPC = dict(zip(PROCESSES, ("TRESTLE_PORT", "TRESTLE_PORT_2", "TRESTLE_PORT_3")))
 ADMIN = {process: name.replace("PORT", "ADMIN_PORT") for process, name in GRPC.items()}
+AZURE = {process: name.replace("PORT", "AZURE_BLOB_PORT") for process, name in GRPC.items()}
 # Blobs in rows of the database, and in objects of the bucket.
 SMALL, LARGE = "0-1", f"0-{LARGE_EVERY}"
 # With so many, each process is very likely to have some of them.
@@ -41,8 +42,8 @@ class Processes(Stack):
         run([DEPLOY / "secrets.sh", folder / ".env"])
         # The user of the containers reads it.
         folder.parent.chmod(0o755)
-        azure = [f"TRESTLE_AZURE_{kind}_PORT_{number}" for kind in ("BLOB", "QUEUE", "TABLE") for number in (2, 3)]
-        self.ports = {name: free_port() for name in [*GRPC.values(), *ADMIN.values(), *azure]}
+        azure = [f"TRESTLE_AZURE_{kind}_PORT_{number}" for kind in ("QUEUE", "TABLE") for number in (2, 3)]
+        self.ports = {name: free_port() for name in [*GRPC.values(), *ADMIN.values(), *AZURE.values(), *azure]}
         variables = {
             "TRESTLE_IMAGE": IMAGE,
             "TRESTLE_NOFILE": "16384",
@@ -114,6 +115,16 @@ def test_each_process_serves_what_any_other_has_written(api, channels):
                 written.write(key)
 
             assert kind(api, channels[reader], name).lost(keys) == [], (writer, reader)
+
+
+def test_each_process_serves_blobs_to_clients_of_azure(api, processes, channels):
+    blobs = Blobs(api, channels[PROCESSES[0]], f"container{next(_names)}")
+    blobs.create()
+    blobs.write(LARGE)
+    for process in PROCESSES:
+        address = f"http://127.0.0.1:{processes.ports[AZURE[process]]}/devstoreaccount1/{blobs.name}/{LARGE}"
+        with urllib.request.urlopen(f"{address}?{signature()}", timeout=10) as answer:
+            assert answer.read() == content(LARGE, LARGE_BYTES), process
 
 
 def test_blocks_that_two_processes_staged_are_committed_at_a_third(api, channels):
