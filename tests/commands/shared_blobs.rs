@@ -152,7 +152,7 @@ impl AnyServer {
     /// and one that grows.
     async fn round(&self, worker: usize, round: usize) {
         let (name, seed) = (format!("whole-{worker}"), format!("{worker}.{round}"));
-        let length = if round % 2 == 0 { LARGE } else { 1000 };
+        let length = if round.is_multiple_of(2) { LARGE } else { 1000 };
         if round % 3 == 2 {
             // Staged blocks are dropped by a commit whose answer was lost.
             self.answered(async |at| {

@@ -14,7 +14,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("trestle-kv-fjall", &["trestle-kv", "trestle-model"]),
     ("trestle-kv-postgres", &["trestle-kv", "trestle-model"]),
     ("trestle-rpc", &["trestle-kv", "trestle-model", "trestle-proto"]),
-    ("trestle-objects", &["trestle-kv"]),
+    ("trestle-objects", &["trestle-kv", "trestle-model"]),
     ("trestle-filter", &["trestle-kv", "trestle-model"]),
     ("trestle-identity", &["trestle-model", "trestle-proto", "trestle-rpc"]),
     ("trestle-runtime", &["trestle-model", "trestle-proto", "trestle-rpc"]),

@@ -4,8 +4,8 @@
 //! A block of content ids is recorded with its time before an id of it is used: an object whose id is not live a day
 //! later belongs to no blob, and is deleted. So ids of a block are used for an hour only.
 //!
-//! Each start that owns an object store raises content ids to a first one of its own: two servers with copies of one data
-//! directory, or of one database, never give an object the same name. Processes of one database take blocks of one
+//! Each start that owns an object store raises content ids to a first one of its own: two servers with copies of one
+//! data directory, or of one database, never give an object the same name. Processes of one database take blocks of one
 //! counter, so their ids differ too.
 
 use std::{ops::Range, sync::Arc, time::Duration};

@@ -8,8 +8,8 @@
 //!
 //! No stored version is greater than the *floor*, a row in the store, which is raised by a second at a time: with the
 //! changes of one group once versions are near, and with those of each group whose versions pass it. Whoever opens the
-//! store starts after it, and waits for it where it is near. So it also says how far the time of the others is at least:
-//! a process whose machine stood still without counting that follows it at once.
+//! store starts after it, and waits for it where it is near. So it also says how far the time of the others is at
+//! least: a process whose machine stood still without counting that follows it at once.
 
 use std::{
     sync::{

@@ -285,8 +285,8 @@ impl Snapshot for PostgresSnapshot {
     }
 }
 
-/// What a task gave that took a snapshot or read one. It is a task since whoever began that may not come back for it, as
-/// one that reads ahead for a client that stopped: the connection is free for others all the same.
+/// What a task gave that took a snapshot or read one. It is a task since whoever began that may not come back for it,
+/// as one that reads ahead for a client that stopped: the connection is free for others all the same.
 pub(crate) async fn completed<T>(
     read: JoinHandle<Result<T, EngineError>>,
 ) -> Result<T, EngineError> {

@@ -38,8 +38,8 @@ impl Containers {
         Ok(self.storage.measure(StorageOwner::Blobs, self.usage()).await?)
     }
 
-    /// The quotas of an account, with their usage. Those of streams too, whose usage a process with the role `log` knows:
-    /// that service has no statistics.
+    /// The quotas of an account, with their usage. Those of streams too, whose usage a process with the role `log`
+    /// knows: that service has no statistics.
     pub(crate) fn quotas(&self, account: &AccountName) -> Vec<QuotaUsage> {
         self.storage.report(&[StorageOwner::Blobs, StorageOwner::Logs], account)
     }
