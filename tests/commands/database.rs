@@ -68,8 +68,7 @@ fn settings_that_do_not_fit_a_database_are_named() {
     let config = folder.path().join("trestle.toml");
     for (roles, storage, expected) in [
         ("table,blob", "engine = \"postgres://db/t\"", "storage.blob_url: required"),
-        ("all", "engine = \"postgres://db/t\"\nblob_url = \"s3://b\"", "the role log"),
-        ("table,log", "engine = \"postgres://db/t\"", "the role log"),
+        ("table,log", "engine = \"postgres://db/t\"", "storage.blob_url: required"),
         ("table", "engine = \"postgres://u:hunter2@db/t\"", "storage.engine_password_file"),
         ("table", "engine = \"mysql://db/t\"", "must begin with postgres://"),
         ("table", "engine = \"postgres://db/t\"\nephemeral = true", "storage.ephemeral"),

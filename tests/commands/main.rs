@@ -35,6 +35,7 @@ mod rejected;
 mod repair;
 mod resumed;
 mod shared_blobs;
+mod shared_logs;
 mod shown;
 mod signed;
 mod targets;

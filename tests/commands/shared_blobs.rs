@@ -24,14 +24,14 @@ const ROLES: [&str; 2] = ["--roles", "gateway,table,queue,blob"];
 const LARGE: usize = 300_000;
 
 /// A server whose blob service has the objects of others.
-fn bucket() -> Server {
+pub(crate) fn bucket() -> Server {
     let bucket = server();
     succeeds(&bucket, &["blob", "container", "create", "objects"]);
     bucket
 }
 
 /// The variables of a server.
-fn settings(database: &str, bucket: &Server) -> [(&'static str, String); 4] {
+pub(crate) fn settings(database: &str, bucket: &Server) -> [(&'static str, String); 4] {
     [
         ("TRESTLE__STORAGE__ENGINE", database.to_owned()),
         ("TRESTLE__STORAGE__BLOB_URL", "az://objects/prod".to_owned()),

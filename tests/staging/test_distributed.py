@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from conftest import IMAGE, signature, signed
-from load import LARGE_BYTES, LARGE_EVERY, Blobs, Entities, Load, Messages, content
+from load import LARGE_BYTES, LARGE_EVERY, Blobs, Entities, Load, Messages, Records, content
 from stack import DEPLOY, ENGINE, Stack, free_port, run, until
 
 FILE = DEPLOY / "compose.distributed.yaml"
@@ -106,7 +106,12 @@ def channels(processes):
 def test_each_process_serves_what_any_other_has_written(api, channels):
     for writer, reader in itertools.permutations(PROCESSES, 2):
         number = next(_names)
-        kinds = ((Entities, f"Table{number}"), (Messages, f"queue{number}"), (Blobs, f"container{number}"))
+        kinds = (
+            (Entities, f"Table{number}"),
+            (Messages, f"queue{number}"),
+            (Blobs, f"container{number}"),
+            (Records, f"stream{number}"),
+        )
         for kind, name in kinds:
             keys = [SMALL, LARGE] if kind is Blobs else [SMALL]
             written = kind(api, channels[writer], name)
@@ -168,13 +173,14 @@ def test_the_others_serve_on_when_one_is_killed(api, processes, channels):
     tables = [Entities(api, channels[process], f"Table{next(_names)}") for process in others]
     blobs = [Blobs(api, channels[process], f"container{next(_names)}") for process in others]
     queues = [Messages(api, next(callers), f"queue{next(_names)}") for _ in range(QUEUES)]
+    streams = [Records(api, channels[process], f"stream{next(_names)}") for process in others]
     of_killed = Blobs(api, channels[killed], f"container{next(_names)}")
     of_killed.create()
     for key in (SMALL, LARGE):
         of_killed.write(key)
     with signed(*(processes.ports[GRPC[process]] for process in PROCESSES)) as any_of_them:
-        through_any = [kind(api, any_of_them, f"Any{next(_names)}".lower()) for kind in (Entities, Blobs)]
-        every = (*tables, *blobs, *queues, *through_any)
+        through_any = [kind(api, any_of_them, f"Any{next(_names)}".lower()) for kind in (Entities, Blobs, Records)]
+        every = (*tables, *blobs, *queues, *streams, *through_any)
         for store in every:
             store.create()
         load = Load(*every)
@@ -188,8 +194,8 @@ def test_the_others_serve_on_when_one_is_killed(api, processes, channels):
             processes.until_healthy(killed)
             load.advance()
         # Only calls that the killed one had fail, and those about its queues until another one has taken them.
-        assert not any(load.failed[store] for store in (*tables, *blobs)), load.failed
-        for store in (*tables, *blobs, *through_any):
+        assert not any(load.failed[store] for store in (*tables, *blobs, *streams)), load.failed
+        for store in (*tables, *blobs, *streams, *through_any):
             assert type(store)(api, channels[killed], store.name).lost(load.acknowledged[store]) == [], store.name
         load.assert_nothing_is_lost()
 

@@ -93,9 +93,10 @@ pub(crate) async fn append(
         request: batch.request_id.as_ref().map(|id| spec.read(keys::request(batch.stream, id))),
     };
     let ids: Vec<_> = batches.iter().map(reads_of).collect();
-    let (batches, now) = (Arc::new(batches), engine.now());
-    transact(engine, spec, move |reads, _| {
+    let batches = Arc::new(batches);
+    transact(engine, spec, move |reads, version| {
         let _held = &held;
+        let now = version.ticks();
         let (mut writes, mut outcomes) = (Writes::new(), Vec::with_capacity(batches.len()));
         for (batch, ids) in batches.iter().zip(&ids) {
             outcomes.push(decide(batch, ids, reads, now, &mut writes)?);

@@ -42,21 +42,21 @@ const LEFT_OUT: Duration = Duration::from_secs(3600);
 /// Most of them. One more, and all are read again.
 const UNREADABLE_MAX: usize = 10_000;
 
-/// See the module. They can be found again.
+/// See the module, by the paths of their objects. They can be found again.
 #[derive(Debug, Default)]
-pub(crate) struct UnreadableSegments(Mutex<HashMap<SegmentId, Ticks>>);
+pub(crate) struct UnreadableSegments(Mutex<HashMap<String, Ticks>>);
 
 impl UnreadableSegments {
-    fn lock(&self) -> MutexGuard<'_, HashMap<SegmentId, Ticks>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Ticks>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, id: SegmentId, now: Ticks) {
+    fn add(&self, path: String, now: Ticks) {
         let mut segments = self.lock();
         if segments.len() >= UNREADABLE_MAX {
             segments.clear();
         }
-        segments.insert(id, now);
+        segments.insert(path, now);
     }
 }
 
@@ -77,7 +77,7 @@ impl Logs {
         let now = self.engine.now();
         let mut unreadable = self.unreadable.lock();
         unreadable.retain(|_, at| now.since(*at) < LEFT_OUT);
-        segments.retain(|it| it.damage.is_empty() && !unreadable.contains_key(&it.id));
+        segments.retain(|it| it.damage.is_empty() && !unreadable.contains_key(&it.path));
         segments
     }
 
@@ -100,7 +100,7 @@ impl Logs {
             match self.verify_segment(stream, segment.clone()).await?.error {
                 None => {}
                 Some(LogError::Corrupt(_)) => corrupt += 1,
-                Some(_) => unread.push(segment.id),
+                Some(_) => unread.push(segment),
             }
         }
         // A store that reads nothing is the one that failed.
@@ -108,9 +108,9 @@ impl Logs {
             return Err(failure);
         }
         let now = self.engine.now();
-        for id in &unread {
-            self.unreadable.add(*id, now);
-            let (stream, segment) = (stream.name.as_str(), id.0);
+        for segment in &unread {
+            self.unreadable.add(segment.path.clone(), now);
+            let (stream, segment) = (stream.name.as_str(), segment.id.0);
             tracing::warn!(
                 stream,
                 segment,
@@ -159,7 +159,7 @@ impl Logs {
         readable: &mut u64,
     ) -> Result<(), LogError> {
         // What was read before may be in memory, and not as it is on the disk now.
-        self.metadata.remove(segment.id.0);
+        self.metadata.remove(&segment.path);
         let (mut reader, _) = self.segment_reader(segment, SegmentRead::whole()).await?;
         while let Some(rows) = reader.next_rows().await? {
             *readable += rows.len() as u64;

@@ -29,6 +29,7 @@ use crate::{
     keys::{KEYSPACES, StreamRow},
     logs::Logs,
     names::StreamName,
+    placement::StreamPlacement,
     read::ReadPlan,
     record::RecordFields,
     stream::{Head, StreamId, StreamSettings},
@@ -103,6 +104,12 @@ impl LogFixture {
     pub(crate) fn reopened_on(&self, engine: Arc<dyn Engine>) -> Self {
         let logs = Logs::new(engine, self.logs.area.clone(), next_id);
         Self { sweeper: LogSweeper::new(logs.clone()), logs, clock: Arc::clone(&self.clock) }
+    }
+
+    /// Works in the background on the streams that are placed here.
+    pub(crate) fn place(&mut self, placement: Arc<dyn StreamPlacement>) {
+        self.logs.placement = Some(placement);
+        self.sweeper = LogSweeper::new(self.logs.clone());
     }
 
     /// Time passes.

@@ -25,11 +25,13 @@ mod json;
 mod keys;
 mod layout;
 mod logs;
+mod look;
 mod manifest;
 mod merge;
 #[cfg(test)]
 mod model;
 mod names;
+mod placement;
 mod read;
 mod record;
 mod rejections;
@@ -66,7 +68,7 @@ use trestle_proto::{
 use trestle_rpc::quota::StorageQuotas;
 
 use crate::logs::Logs;
-pub use crate::{api::LogApi, keys::KEYSPACES, totals::StreamTotals};
+pub use crate::{api::LogApi, keys::KEYSPACES, placement::StreamPlacement, totals::StreamTotals};
 
 /// Full name of the service.
 pub const LOG_SERVICE: &str = "trestle.log.v1.LogService";
@@ -91,6 +93,8 @@ pub struct LogDeps {
     pub export_bytes_max: usize,
     /// The quotas of accounts on what they store.
     pub storage: StorageQuotas,
+    /// Which process works on a stream in the background; none: this one has the store to itself.
+    pub placement: Option<Arc<dyn StreamPlacement>>,
 }
 
 /// The log service of a process.
@@ -104,9 +108,10 @@ impl LogRole {
     /// Builds the service. Starts no task.
     #[must_use]
     pub fn new(deps: LogDeps) -> Self {
-        let LogDeps { engine, area, random, meter, export_bytes_max, storage } = deps;
+        let LogDeps { engine, area, random, meter, export_bytes_max, storage, placement } = deps;
         let mut logs = Logs::new(engine, area, random);
         logs.streams = logs.streams.with_quotas(storage);
+        logs.placement = placement;
         let api = LogApi::new(logs, &meter);
         Self { api, export_bytes_max }
     }
@@ -165,6 +170,14 @@ impl LogRole {
     /// When the store cannot be read.
     pub async fn measure(&self) -> Result<(), Fault> {
         self.api.logs().streams.measure().await
+    }
+
+    /// Takes note of what other processes of the store appended. To be called often, where there are others.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn look(&self) -> Result<(), Fault> {
+        Ok(self.api.logs().look().await?)
     }
 
     /// One step of the background work, to be called every few seconds. Returns true when the next step should follow

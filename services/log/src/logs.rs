@@ -16,6 +16,7 @@ use crate::{
     error::LogError,
     merge::LateMerges,
     names::StreamName,
+    placement::StreamPlacement,
     segment::MetadataCache,
     stream::{StreamId, StreamSettings},
     streams::{OpenStream, Streams},
@@ -71,6 +72,8 @@ pub(crate) struct Logs {
     pub(crate) unreadable: Arc<UnreadableSegments>,
     /// Metadata of segments that were read.
     pub(crate) metadata: Arc<MetadataCache>,
+    /// Which process works on a stream in the background; none: this one has the store to itself.
+    pub(crate) placement: Option<Arc<dyn StreamPlacement>>,
     /// Ends calls that last.
     pub(crate) shutdown: CancellationToken,
 }
@@ -92,6 +95,7 @@ impl Logs {
             late_merges: Arc::default(),
             unreadable: Arc::default(),
             metadata: Arc::new(MetadataCache::new(METADATA_BYTES_MAX)),
+            placement: None,
             shutdown: CancellationToken::new(),
         }
     }

@@ -141,8 +141,8 @@ pub(crate) async fn publish(
         spec.also(keys::own_domain(&check.record), Lock::Shared);
         spec.read(check.record.clone())
     });
-    let now = engine.now();
-    transact(engine, spec, move |reads, _| {
+    transact(engine, spec, move |reads, version| {
+        let now = version.ticks();
         let Some(value) = reads.get(head) else { return Ok((Writes::new(), None)) };
         if let (Some(check), Some(record)) = (&change.retention, record)
             && !check.allows(stream, reads.get(record), &change)?

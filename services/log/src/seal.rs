@@ -69,7 +69,8 @@ impl Logs {
     /// # Errors
     /// The first error; the other streams were sealed too.
     pub(crate) async fn seal_due(&self) -> Result<bool, LogError> {
-        let due = self.unsealed.due(self.engine.now());
+        let mut due = self.unsealed.due(self.engine.now());
+        due.retain(|stream| self.is_ours(stream.record.id));
         if due.is_empty() {
             tokio::select! {
                 () = self.unsealed.wait(IDLE_WAIT) => {}

@@ -8,7 +8,7 @@ mod usage;
 
 use std::sync::Arc;
 
-use trestle_kv::Engine;
+use trestle_kv::{Engine, Entry};
 use trestle_model::name::AccountName;
 use trestle_rpc::quota::StorageQuotas;
 
@@ -39,6 +39,18 @@ impl OpenStream {
     /// The stream that a record is of.
     pub(crate) fn of(account: &AccountName, name: &StreamName, record: StreamRecord) -> Arc<Self> {
         Arc::new(Self { account: account.clone(), name: name.clone(), record })
+    }
+
+    /// The stream of a row.
+    ///
+    /// # Errors
+    /// [`LogError::Corrupt`].
+    pub(crate) fn of_row(row: &Entry) -> Result<Arc<Self>, LogError> {
+        let (account, name) = keys::stream_name_of(&row.key)?;
+        let account = AccountName::parse(&account);
+        let account = account.ok_or_else(|| LogError::corrupt("key of a stream"))?;
+        let record = StreamRecord::decode(&row.value)?;
+        Ok(Arc::new(Self { account, name, record }))
     }
 }
 

@@ -20,16 +20,9 @@ use std::{
 
 use bytes::Bytes;
 use trestle_kv::{ChangeSpec, Domain, ScanLimit, Span, Writes, after_key, transact};
-use trestle_model::{name::AccountName, read_grace::ReadGrace};
+use trestle_model::read_grace::ReadGrace;
 
-use crate::{
-    error::LogError,
-    keys,
-    logs::Logs,
-    stored::StoredForm as _,
-    stream::{StreamId, StreamRecord},
-    streams::OpenStream,
-};
+use crate::{error::LogError, keys, logs::Logs, stream::StreamId, streams::OpenStream};
 
 /// Most streams that one tick visits.
 const STREAMS_STEP: ScanLimit = ScanLimit { rows: 64, bytes: 1024 * 1024 };
@@ -82,7 +75,7 @@ impl LogSweeper {
         outcome.map(|()| more)
     }
 
-    /// The streams of the next tick.
+    /// The streams of the next tick that this process works on.
     async fn next_streams(&self) -> Result<Vec<Arc<OpenStream>>, LogError> {
         let from = self.position.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let every = keys::every_stream();
@@ -91,14 +84,10 @@ impl LogSweeper {
         let last = scan.entries.last().filter(|_| scan.more);
         let next = last.map(|last| after_key(&last.key).into()).unwrap_or_default();
         *self.position.lock().unwrap_or_else(PoisonError::into_inner) = next;
-        let opened = scan.entries.iter().map(|entry| {
-            let (account, name) = keys::stream_name_of(&entry.key)?;
-            let account = AccountName::parse(&account);
-            let account = account.ok_or_else(|| LogError::corrupt("key of a stream"))?;
-            let record = StreamRecord::decode(&entry.value)?;
-            Ok(Arc::new(OpenStream { account, name, record }))
-        });
-        opened.collect()
+        let mut streams: Vec<_> =
+            scan.entries.iter().map(OpenStream::of_row).collect::<Result<_, _>>()?;
+        streams.retain(|stream| self.logs.is_ours(stream.record.id));
+        Ok(streams)
     }
 
     /// Every step for one stream. Returns whether more remains.

@@ -79,6 +79,12 @@ impl UnsealedStreams {
         }
     }
 
+    /// The streams that have unsealed records here, or followers.
+    pub(crate) fn known(&self) -> Vec<StreamId> {
+        let state = self.state();
+        state.streams.keys().chain(state.watched.keys()).copied().collect()
+    }
+
     /// Forgets a deleted stream, and ends the wait of who waits for it.
     pub(crate) fn deleted(&self, id: StreamId) {
         let mut state = self.state();

@@ -180,19 +180,15 @@ impl Settings {
         if self.storage.engine.is_none() {
             return Vec::new();
         }
-        let logs = server.roles.has(LOG.name).then_some(
-            "storage.engine: cannot be used with the role log, whose streams belong to a data directory: set \
-             server.roles to gateway,table,queue,blob, and run the role log in another process",
-        );
-        let is_absent = self.storage.blob_url.is_none() && server.roles.has(BLOB.name);
-        let objects = is_absent.then_some(
-            "storage.blob_url: required with storage.engine and the role blob: objects must be where every process of \
-             the database reaches them",
+        let has_objects = [BLOB, LOG].iter().any(|role| server.roles.has(role.name));
+        let objects = (self.storage.blob_url.is_none() && has_objects).then_some(
+            "storage.blob_url: required with storage.engine and the roles blob and log: objects must be where every \
+             process of the database reaches them",
         );
         let backups = self.backup.target().map(|_| {
             "backup.target: cannot be used with storage.engine: back the database up with the tools of PostgreSQL"
         });
-        logs.into_iter().chain(objects).chain(backups).map(str::to_owned).collect()
+        objects.into_iter().chain(backups).map(str::to_owned).collect()
     }
 
     /// The violated rules of issuers. Processes without the role gateway ignore them, as they do accounts.

@@ -4,15 +4,9 @@
 //! next part. What passes counts until the next measurement. Reads, deletes and calls that hold what is stored, such as
 //! leases, receives and changes of settings, always pass. [`measured`] is the task that measures.
 
-use std::{
-    convert::Infallible,
-    future::Future,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{convert::Infallible, future::Future};
 
 use opentelemetry::{KeyValue, metrics::Meter};
-use tokio::time::Instant;
 use tonic::Status;
 use tower::Service;
 use trestle_identity::caller::Caller;
@@ -186,25 +180,14 @@ pub(crate) fn measured<A>(measure: impl Fn() -> A + Send + 'static) -> Task
 where
     A: Future<Output = Result<(), Fault>> + Send + 'static,
 {
-    let next = Arc::new(Mutex::new(Instant::now()));
-    Task::new(TASK, MEASURE_EVERY, move || {
-        let (next, began) = (Arc::clone(&next), Instant::now());
-        let is_due = began >= *next.lock().unwrap_or_else(PoisonError::into_inner);
-        let measured = is_due.then(&measure);
+    let task = Task::new(TASK, MEASURE_EVERY, move || {
+        let measured = measure();
         async move {
-            if let Some(measured) = measured {
-                measured.await?;
-                let pause = pause_after(began.elapsed());
-                *next.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + pause;
-            }
+            measured.await?;
             Ok(false)
         }
-    })
-}
-
-/// How long is waited after a measurement that took this long, beside the time between two ticks.
-fn pause_after(took: Duration) -> Duration {
-    took.saturating_mul(PAUSE_FACTOR).saturating_sub(MEASURE_EVERY)
+    });
+    task.resting(PAUSE_FACTOR)
 }
 
 #[cfg(test)]

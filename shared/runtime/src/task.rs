@@ -7,7 +7,7 @@
 use std::{error::Error, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use opentelemetry::{KeyValue, metrics::Counter};
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 use trestle_rpc::semconv;
@@ -23,6 +23,7 @@ pub struct Task {
     name: &'static str,
     every: Duration,
     wake: Arc<Notify>,
+    rest_factor: u32,
     tick: Tick,
     failures: Option<Counter<u64>>,
 }
@@ -38,9 +39,16 @@ impl Task {
             name,
             every,
             wake: Arc::new(Notify::new()),
+            rest_factor: 0,
             tick: Box::new(move || Box::pin(tick())),
             failures: None,
         }
+    }
+
+    /// Waits at least `factor` times as long as the last step took, so that the loop uses a bounded part of the time.
+    #[must_use]
+    pub fn resting(self, factor: u32) -> Self {
+        Self { rest_factor: factor, ..self }
     }
 
     /// Counts failed ticks on `failures`, from zero: the first increase is visible too.
@@ -71,6 +79,7 @@ impl Task {
     /// 1 for the jitter.
     pub async fn run(mut self, stop: CancellationToken, random: fn() -> f64) {
         while !stop.is_cancelled() {
+            let began = Instant::now();
             match (self.tick)().await {
                 Ok(true) => {
                     tokio::task::yield_now().await;
@@ -79,7 +88,8 @@ impl Task {
                 Ok(false) => {}
                 Err(error) => self.failed(&error),
             }
-            let wait = self.every.mul_f64(0.75 + 0.5 * random().clamp(0.0, 1.0));
+            let rest = began.elapsed().saturating_mul(self.rest_factor);
+            let wait = self.every.max(rest).mul_f64(0.75 + 0.5 * random().clamp(0.0, 1.0));
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = self.wake.notified() => {}

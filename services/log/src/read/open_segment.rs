@@ -138,13 +138,13 @@ impl Logs {
         segment: &SegmentRecord,
         read: SegmentRead,
     ) -> Result<(SegmentReader, Arc<ObjectSource>), LogError> {
-        let SegmentRecord { id, path, bytes, checksums, .. } = segment.clone();
+        let SegmentRecord { path, bytes, checksums, .. } = segment.clone();
         let source = Arc::new(ObjectSource::new(self.area.clone(), path, bytes, checksums));
-        let metadata = match self.metadata.get(id.0) {
+        let metadata = match self.metadata.get(&segment.path) {
             Some(metadata) => metadata,
             None => {
                 let metadata = load_metadata(&*source).await?;
-                self.metadata.put(id.0, metadata.clone());
+                self.metadata.put(&segment.path, metadata.clone());
                 metadata
             }
         };

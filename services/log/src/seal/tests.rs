@@ -108,7 +108,7 @@ async fn streams_are_sealed_by_age_and_by_bytes() {
     fixture.append(&stream, &[record(1, "a")]).await.unwrap();
     fixture.logs.seal_due().await.unwrap();
     assert_eq!(unsealed().await, 1);
-    fixture.advance(Duration::from_secs(60));
+    fixture.advance(Duration::from_secs(61));
     fixture.logs.seal_due().await.unwrap();
     assert_eq!(unsealed().await, 0);
 
@@ -142,7 +142,7 @@ async fn accounts_take_turns_however_many_segments_one_has_to_seal() {
     let other = open("other", "d").await;
     fixture.append(&other, &[record(0, "new")]).await.unwrap();
     streams.push(other);
-    fixture.advance(Duration::from_secs(60));
+    fixture.advance(Duration::from_secs(61));
     let segments = async || {
         let mut segments = Vec::new();
         for stream in &streams {
@@ -162,7 +162,7 @@ async fn a_process_seals_what_an_earlier_one_left() {
     let fixture = LogFixture::new();
     let stream = fixture.stream(rolling(60, 1_000_000)).await;
     fixture.append(&stream, &[record(1, "a")]).await.unwrap();
-    fixture.advance(Duration::from_secs(60));
+    fixture.advance(Duration::from_secs(61));
 
     let reopened = fixture.reopened();
     reopened.sweep().await;

@@ -2,12 +2,13 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use super::metadata::CachedMetadata;
 
-/// Keeps metadata of segments by their ids.
+/// Keeps metadata of segments by the paths of their objects, which are never used again. The ids of segments of
+/// different streams may be equal, where several processes write to one store.
 pub(crate) struct MetadataCache {
     bytes_max: usize,
     entries: Mutex<Entries>,
@@ -15,9 +16,9 @@ pub(crate) struct MetadataCache {
 
 #[derive(Default)]
 struct Entries {
-    by_id: HashMap<u64, MetadataEntry>,
-    /// Ids by their last use.
-    by_use: BTreeMap<u64, u64>,
+    by_path: HashMap<Arc<str>, MetadataEntry>,
+    /// Paths by their last use.
+    by_use: BTreeMap<u64, Arc<str>>,
     uses: u64,
     bytes: usize,
 }
@@ -34,39 +35,40 @@ impl MetadataCache {
     }
 
     /// The metadata of a segment, if it is in the cache.
-    pub(crate) fn get(&self, id: u64) -> Option<CachedMetadata> {
+    pub(crate) fn get(&self, path: &str) -> Option<CachedMetadata> {
         let entries = &mut *self.lock();
-        let entry = entries.by_id.get_mut(&id)?;
+        let entry = entries.by_path.get_mut(path)?;
         entries.uses += 1;
-        entries.by_use.remove(&entry.used);
-        entries.by_use.insert(entries.uses, id);
+        if let Some(path) = entries.by_use.remove(&entry.used) {
+            entries.by_use.insert(entries.uses, path);
+        }
         entry.used = entries.uses;
         Some(entry.metadata.clone())
     }
 
     /// Keeps the metadata of a segment.
-    pub(crate) fn put(&self, id: u64, metadata: CachedMetadata) {
+    pub(crate) fn put(&self, path: &str, metadata: CachedMetadata) {
         let bytes = metadata.memory_bytes();
         let entries = &mut *self.lock();
-        entries.remove(id);
+        entries.remove(path);
         if bytes > self.bytes_max {
             return;
         }
         entries.uses += 1;
-        let used = entries.uses;
-        entries.by_use.insert(used, id);
-        entries.by_id.insert(id, MetadataEntry { metadata, bytes, used });
+        let (used, path) = (entries.uses, Arc::<str>::from(path));
+        entries.by_use.insert(used, Arc::clone(&path));
+        entries.by_path.insert(path, MetadataEntry { metadata, bytes, used });
         entries.bytes += bytes;
         while entries.bytes > self.bytes_max
-            && let Some((_, id)) = entries.by_use.first_key_value().map(|(used, id)| (*used, *id))
+            && let Some(path) = entries.by_use.first_entry().map(|first| Arc::clone(first.get()))
         {
-            entries.remove(id);
+            entries.remove(&path);
         }
     }
 
     /// Drops the metadata of a segment.
-    pub(crate) fn remove(&self, id: u64) {
-        self.lock().remove(id);
+    pub(crate) fn remove(&self, path: &str) {
+        self.lock().remove(path);
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {
@@ -75,8 +77,8 @@ impl MetadataCache {
 }
 
 impl Entries {
-    fn remove(&mut self, id: u64) {
-        if let Some(entry) = self.by_id.remove(&id) {
+    fn remove(&mut self, path: &str) {
+        if let Some(entry) = self.by_path.remove(path) {
             self.by_use.remove(&entry.used);
             self.bytes -= entry.bytes;
         }

@@ -385,12 +385,12 @@ fn metadata_is_dropped_by_use_within_its_bytes() {
         let source = stored(&ObjectArea::in_memory(), "1.parquet", &small[0]).await;
         let metadata = load_metadata(source.as_ref()).await.unwrap();
         let cache = MetadataCache::new(metadata.memory_bytes() * 2);
-        cache.put(1, metadata.clone());
-        cache.put(2, metadata.clone());
-        assert!(cache.get(1).is_some());
-        cache.put(3, metadata.clone());
+        cache.put("1", metadata.clone());
+        cache.put("2", metadata.clone());
+        assert!(cache.get("1").is_some());
+        cache.put("3", metadata.clone());
 
-        let held = [1, 2, 3].map(|id| cache.get(id).is_some());
+        let held = ["1", "2", "3"].map(|path| cache.get(path).is_some());
         assert_eq!(held, [true, false, true]);
     });
 }

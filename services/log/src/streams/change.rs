@@ -180,8 +180,8 @@ impl Streams {
         let mut spec = ChangeSpec::new(keys::own_domain(&key));
         spec.also(keys::stream_domain(id), Lock::Exclusive);
         spec.also(keys::own_domain(&deleted), Lock::Exclusive);
-        let (stored, now, name) = (spec.read(key), self.engine.now(), name.clone());
-        transact(&*self.engine, spec, move |reads, _| {
+        let (stored, name) = (spec.read(key), name.clone());
+        transact(&*self.engine, spec, move |reads, version| {
             let not_found = || LogError::StreamNotFound(name.clone());
             let record = StreamRecord::decode(reads.get(stored).ok_or_else(not_found)?)?;
             // Deleted and created again meanwhile: the call is about the first.
@@ -190,7 +190,7 @@ impl Streams {
             }
             let mut writes = Writes::new();
             writes.delete(reads.key(stored).clone()).delete(keys::head(id));
-            writes.put(deleted.clone(), keys::encode_ticks(now));
+            writes.put(deleted.clone(), keys::encode_ticks(version.ticks()));
             Ok((writes, id))
         })
         .await?

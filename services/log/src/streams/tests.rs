@@ -92,7 +92,7 @@ async fn a_deleted_stream_is_not_found_at_once_and_its_rows_are_deleted_later() 
 
     fixture.sweep().await;
     assert_eq!(fixture.objects().await.len(), 1, "calls in flight may still read");
-    fixture.advance(Duration::from_secs(60));
+    fixture.advance(Duration::from_secs(61));
     fixture.sweep().await;
     assert!(fixture.objects().await.is_empty());
     for row in StreamRow::ALL {

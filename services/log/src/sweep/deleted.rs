@@ -18,11 +18,12 @@ impl LogSweeper {
     pub(super) async fn sweep_deleted(&self) -> Result<bool, LogError> {
         let (mut more, now) = (false, self.logs.engine.now());
         for entry in self.logs.engine.scan(&keys::deleted_streams(), DELETED).await?.entries {
-            if now.since(keys::decode_ticks(&entry.value)?) < STREAM_GRACE {
+            let id = keys::stream_of(&entry.key)?;
+            let is_due = now.since(keys::decode_ticks(&entry.value)?) >= STREAM_GRACE;
+            if !is_due || !self.logs.is_ours(id) {
                 continue;
             }
             let Some(_deletes) = self.logs.area.hold.begin_delete() else { return Ok(false) };
-            let id = keys::stream_of(&entry.key)?;
             if self.reclaim_part(id).await? {
                 more = true;
             } else {

@@ -59,6 +59,7 @@ impl Node {
             meter: opentelemetry::global::meter("log"),
             export_bytes_max: trestle_model::limits::MESSAGE_BYTES_MAX,
             storage: trestle_rpc::quota::StorageQuotas::default(),
+            placement: None,
         });
         let client = LogServiceClient::new(role.server());
         Ok(Self { role, client, clock, next: 0 })

@@ -1,4 +1,5 @@
-//! What each process of a store does: the queues that it serves, and the jobs in the background.
+//! What each process of a store does: the queues that it serves, the streams that it seals, and the jobs in the
+//! background.
 
 use std::{
     sync::{Arc, atomic::Ordering::SeqCst},
@@ -7,13 +8,14 @@ use std::{
 
 use futures::future::BoxFuture;
 use tracing::debug;
+use trestle_log::StreamPlacement;
 use trestle_queue::QueuePlacement;
 use trestle_rpc::upstream::Upstream;
 use trestle_runtime::task::{Task, TickError};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{LOOK_AGAIN, SharedStore, StoreMember, StoreMembers};
-use crate::roles::QUEUE;
+use crate::roles::{LOG, QUEUE};
 
 impl StoreMembers {
     /// A job of a role in the background.
@@ -46,6 +48,11 @@ impl StoreMembers {
                 }
             }
         })
+    }
+
+    /// Which process works on streams; none where this process has the store to itself.
+    pub(crate) fn streams(&self) -> Option<Arc<dyn StreamPlacement>> {
+        Some(Arc::<SharedStore>::clone(self.0.as_ref()?))
     }
 
     /// Where queues are served; none where this process has the store to itself.
@@ -89,6 +96,12 @@ impl SharedStore {
         let placed = known.iter().filter(takes_part);
         let placed = placed.max_by_key(|member| (weight(parts, member.id()), &member.key));
         placed.filter(|member| !is_own(member)).cloned()
+    }
+}
+
+impl StreamPlacement for SharedStore {
+    fn is_elsewhere(&self, stream: u64) -> bool {
+        self.other_for(LOG.name, &["stream", &stream.to_string()]).is_some()
     }
 }
 

@@ -29,9 +29,9 @@ pub struct StorageSettings {
     /// Store everything in memory; no data survives the process. Not in one file, or in variables, with `data_dir`: a
     /// directory of a higher layer wins over memory of a lower one, and the reverse. Default: no.
     pub ephemeral: bool,
-    /// A database of PostgreSQL in place of files in the data directory, for tables, queues and, with `blob_url`,
-    /// blobs: `postgres://USER@HOST,HOST/DATABASE?sslmode=verify-full&sslrootcert=FILE`. Several processes may serve
-    /// them from it at a time. Default: none.
+    /// A database of PostgreSQL in place of files in the data directory; with `blob_url` for blobs and logs too:
+    /// `postgres://USER@HOST,HOST/DATABASE?sslmode=verify-full&sslrootcert=FILE`. Several processes may serve one at a
+    /// time. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
     /// A file with the password of the user of `engine`. No default.

@@ -66,6 +66,8 @@ pub(crate) async fn stuck(
             assert!(sent.is_err(), "there are more rows than are read in that time");
             client
         });
+        // The server ends with the test, which this thread may outlive.
+        drop(server);
         ready.send(()).unwrap();
         let _ = is_over.recv();
         drop((client, runtime));

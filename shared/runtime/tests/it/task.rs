@@ -52,6 +52,31 @@ async fn ticks_at_once_while_more_remains_and_then_at_intervals() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn rests_longer_than_the_interval_where_its_steps_take_long() {
+    for (takes, second) in [(1, 11), (3, 33)] {
+        let ticks = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&ticks);
+        let task = Task::new("test", Duration::from_secs(10), move || {
+            count.fetch_add(1, Ordering::SeqCst);
+            async move {
+                sleep(Duration::from_secs(takes)).await;
+                Ok(false)
+            }
+        });
+        let stop = CancellationToken::new();
+        let running = tokio::spawn(task.resting(10).run(stop.clone(), || 0.5));
+
+        sleep(Duration::from_millis(second * 1000 - 1)).await;
+        let before = ticks.load(Ordering::SeqCst);
+        sleep(Duration::from_millis(2)).await;
+        let after = ticks.load(Ordering::SeqCst);
+        stop.cancel();
+        running.await.unwrap();
+        assert_eq!((before, after), (1, 2), "a step takes {takes} s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn retries_a_failed_tick_after_the_interval() {
     let (task, ticks) = counting(0, 0);
     let stop = CancellationToken::new();

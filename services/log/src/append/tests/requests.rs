@@ -110,7 +110,7 @@ async fn ids_that_are_used_again_after_their_time_are_kept_by_the_sweep() {
     let fixture = LogFixture::new();
     let stream = fixture.plain_stream().await;
     fixture.append_as(&stream, &[record(1, "a")], with_id("one")).await.unwrap();
-    fixture.advance(REQUEST_MEMORY);
+    fixture.advance(REQUEST_MEMORY + Duration::from_secs(1));
     fixture.append_as(&stream, &[record(2, "b")], with_id("one")).await.unwrap();
 
     // The first use is past its time, the second is not.
