@@ -12,7 +12,7 @@ use std::{
 use object_store::ObjectStore;
 use opentelemetry::metrics::{Meter, MeterProvider as _, noop::NoopMeterProvider};
 use prost::Message as _;
-use trestle_kv::{Engine, MemoryEngine};
+use trestle_kv::{ChangeSpec, Engine, MemoryEngine, Reads, Writes, transact};
 use trestle_model::name::AccountName;
 use trestle_model::time::{Clock, ManualClock, Ticks};
 use trestle_objects::ObjectArea;
@@ -215,6 +215,21 @@ impl LogFixture {
         let limit = trestle_kv::ScanLimit { rows: 100_000, bytes: usize::MAX };
         let scan = self.logs.engine.scan(&keys::rows(row, id), limit).await;
         scan.expect("readable").entries.len()
+    }
+
+    /// Replaces a row.
+    pub(crate) async fn put(&self, row: bytes::Bytes, value: &'static str) {
+        let domain = match keys::row_of(&row) {
+            Some(_) => keys::stream_domain(keys::stream_of(&row).expect("a row of a stream")),
+            None => keys::own_domain(&row),
+        };
+        let decide = move |_: &Reads<'_>, _| {
+            let mut writes = Writes::new();
+            writes.put(row.clone(), value);
+            Ok::<_, LogError>((writes, ()))
+        };
+        let put = transact(&*self.logs.engine, ChangeSpec::new(domain), decide).await;
+        put.expect("written").expect("written");
     }
 
     /// The paths of all objects, sorted.

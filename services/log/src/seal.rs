@@ -37,6 +37,8 @@ const SEAL_RECORDS_MAX: u64 = 1_000_000;
 const TURN_SEGMENTS_MAX: u32 = 64;
 /// Rows that one scan of batches reads.
 const BATCHES_STEP: ScanLimit = ScanLimit { rows: 4096, bytes: 16 * 1024 * 1024 };
+/// Most tries of a call that finds that another process has sealed what it was to seal.
+const FLUSH_TRIES_MAX: usize = 16;
 /// How long the sealer waits where nothing is due.
 const IDLE_WAIT: Duration = Duration::from_millis(500);
 
@@ -69,8 +71,7 @@ impl Logs {
     /// # Errors
     /// The first error; the other streams were sealed too.
     pub(crate) async fn seal_due(&self) -> Result<bool, LogError> {
-        let mut due = self.unsealed.due(self.engine.now());
-        due.retain(|stream| self.is_ours(stream.record.id));
+        let due = self.unsealed.due(self.engine.now(), |stream| self.is_ours(stream));
         if due.is_empty() {
             tokio::select! {
                 () = self.unsealed.wait(IDLE_WAIT) => {}
@@ -103,16 +104,19 @@ impl Logs {
         let head = self.streams.head(stream.record.id).await?.ok_or_else(not_found)?;
         let (before, mut total) = (head.next_sequence, SealOutcome::default());
         total.snapshot = head.snapshot;
-        while let Some(sealed) = self.seal(stream, before).await? {
-            total.records += sealed.records;
-            total.segments += sealed.segments;
-            total.snapshot = sealed.snapshot;
+        for _ in 0..FLUSH_TRIES_MAX {
+            while let Some(sealed) = self.seal(stream, before).await? {
+                total.records += sealed.records;
+                total.segments += sealed.segments;
+                total.snapshot = sealed.snapshot;
+            }
+            // Nothing is left, or another process sealed it first, and perhaps a part of it.
+            let head = self.streams.head(stream.record.id).await?.ok_or_else(not_found)?;
+            if head.sealed_before >= before {
+                return Ok(SealOutcome { snapshot: head.snapshot, ..total });
+            }
         }
-        match self.streams.head(stream.record.id).await? {
-            Some(head) if head.sealed_before >= before => Ok(total),
-            Some(_) => Err(LogError::KeepsChanging(stream.name.clone())),
-            None => Err(not_found()),
-        }
+        Err(LogError::KeepsChanging(stream.name.clone()))
     }
 
     /// Seals the first unsealed batches of a stream, up to a bound of memory, that begin before a sequence. None where

@@ -25,7 +25,9 @@ use trestle_model::read_grace::ReadGrace;
 use crate::{error::LogError, keys, logs::Logs, stream::StreamId, streams::OpenStream};
 
 /// Most streams that one tick visits.
-const STREAMS_STEP: ScanLimit = ScanLimit { rows: 64, bytes: 1024 * 1024 };
+const STREAMS_MAX: usize = 64;
+/// Most streams among which it finds them.
+const STREAMS_STEP: ScanLimit = ScanLimit { rows: 1000, bytes: 1024 * 1024 };
 /// Most rows of a stream that one step examines.
 const STEP: ScanLimit = ScanLimit { rows: 500, bytes: 4 * 1024 * 1024 };
 /// Most rows that one change deletes.
@@ -64,10 +66,13 @@ impl LogSweeper {
     /// # Errors
     /// The first error; the other streams were visited too, and a later tick repeats the step.
     pub(crate) async fn tick(&self) -> Result<bool, LogError> {
-        let mut more = self.sweep_deleted().await?;
-        let mut outcome = Ok(());
+        let (mut more, mut outcome) = self.sweep_deleted().await?;
         for stream in self.next_streams().await? {
-            match self.visit(&stream).await {
+            let visited = match stream {
+                Ok(stream) => self.visit(&stream).await,
+                Err(error) => Err(error),
+            };
+            match visited {
                 Ok(has_more) => more |= has_more,
                 Err(error) => outcome = outcome.and(Err(error)),
             }
@@ -76,17 +81,26 @@ impl LogSweeper {
     }
 
     /// The streams of the next tick that this process works on.
-    async fn next_streams(&self) -> Result<Vec<Arc<OpenStream>>, LogError> {
+    async fn next_streams(&self) -> Result<Vec<Result<Arc<OpenStream>, LogError>>, LogError> {
         let from = self.position.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let every = keys::every_stream();
         let span = Span::new(from.max(every.start.clone()), every.end);
         let scan = self.logs.engine.scan(&span, STREAMS_STEP).await?;
-        let last = scan.entries.last().filter(|_| scan.more);
-        let next = last.map(|last| after_key(&last.key).into()).unwrap_or_default();
+        let (mut streams, mut last) = (Vec::new(), None);
+        for entry in &scan.entries {
+            if streams.len() >= STREAMS_MAX {
+                break;
+            }
+            let stream = OpenStream::of_row(entry);
+            last = Some(&entry.key);
+            if stream.as_ref().map_or(true, |stream| self.logs.is_ours(stream.record.id)) {
+                streams.push(stream);
+            }
+        }
+        let is_end = !scan.more && last == scan.entries.last().map(|entry| &entry.key);
+        let last = last.filter(|_| !is_end);
+        let next = last.map(|last| after_key(last).into()).unwrap_or_default();
         *self.position.lock().unwrap_or_else(PoisonError::into_inner) = next;
-        let mut streams: Vec<_> =
-            scan.entries.iter().map(OpenStream::of_row).collect::<Result<_, _>>()?;
-        streams.retain(|stream| self.logs.is_ours(stream.record.id));
         Ok(streams)
     }
 

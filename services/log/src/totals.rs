@@ -60,14 +60,14 @@ impl Logs {
     /// A failed read.
     pub(crate) async fn totals(&self) -> Result<StreamTotals, LogError> {
         let heads = self.all(keys::every_head()).await?;
-        let heads = heads.iter().map(|entry| {
-            let id = keys::head_of(&entry.key)?;
-            Ok::<_, LogError>((id, Head::decode(&entry.value)?))
+        // A row that cannot be read hides no other stream; the sweep reports it.
+        let heads = heads.iter().filter_map(|entry| {
+            Some((keys::head_of(&entry.key).ok()?, Head::decode(&entry.value).ok()?))
         });
-        let heads: HashMap<_, _> = heads.collect::<Result<_, _>>()?;
+        let heads: HashMap<_, _> = heads.collect();
         let (mut totals, now) = (StreamTotals::default(), self.engine.now());
         for entry in self.all(keys::every_stream()).await? {
-            let record = StreamRecord::decode(&entry.value)?;
+            let Ok(record) = StreamRecord::decode(&entry.value) else { continue };
             // A stream that was created after the heads were read counts without records.
             let head = heads.get(&record.id).copied().unwrap_or_default();
             totals.add(&record, &head, now);

@@ -17,6 +17,8 @@ use crate::{
 
 /// Most streams whose readers are remembered while none reads; more are forgotten.
 const WATCHED_IDLE_MAX: usize = 1024;
+/// How long after its time the records of a stream are sealed by any process.
+const LATE: Duration = Duration::from_secs(30);
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -47,6 +49,13 @@ impl UnsealedStream {
         let since = Ticks::new(self.since).unwrap_or(now);
         let roll = self.stream.record.settings.roll;
         self.bytes >= roll.max_bytes || now.since(since) >= roll.max_age
+    }
+
+    /// Whether the process that works on it has not sealed them for long: it may not reach the object store.
+    fn is_late(&self, now: Ticks) -> bool {
+        let since = Ticks::new(self.since).unwrap_or(now);
+        let roll = self.stream.record.settings.roll;
+        self.bytes >= roll.max_bytes.saturating_mul(2) || now.since(since) >= roll.max_age + LATE
     }
 }
 
@@ -101,10 +110,17 @@ impl UnsealedStreams {
         state.watched.entry(id).or_insert_with(|| watch::channel(next).0).subscribe()
     }
 
-    /// The streams that are to be sealed, the oldest records first.
-    pub(crate) fn due(&self, now: Ticks) -> Vec<Arc<OpenStream>> {
+    /// The streams that this process is to seal, the oldest records first: its own, and those of others that are late.
+    pub(crate) fn due(
+        &self,
+        now: Ticks,
+        is_ours: impl Fn(StreamId) -> bool,
+    ) -> Vec<Arc<OpenStream>> {
         let state = self.state();
-        let mut due: Vec<_> = state.streams.values().filter(|stream| stream.is_due(now)).collect();
+        let is_due = |it: &&UnsealedStream| {
+            it.is_due(now) && (is_ours(it.stream.record.id) || it.is_late(now))
+        };
+        let mut due: Vec<_> = state.streams.values().filter(is_due).collect();
         due.sort_unstable_by_key(|stream| stream.since);
         due.into_iter().map(|unsealed| Arc::clone(&unsealed.stream)).collect()
     }
@@ -143,7 +159,12 @@ mod tests {
     }
 
     fn due(streams: &UnsealedStreams, seconds: u64) -> Vec<u64> {
-        streams.due(ticks(seconds)).iter().map(|stream| stream.record.id.0).collect()
+        due_of(streams, seconds, true)
+    }
+
+    fn due_of(streams: &UnsealedStreams, seconds: u64, are_ours: bool) -> Vec<u64> {
+        let due = streams.due(ticks(seconds), |_| are_ours);
+        due.iter().map(|stream| stream.record.id.0).collect()
     }
 
     #[test]
@@ -159,6 +180,18 @@ mod tests {
         streams.changed(&stream(2), &Head { sealed_before: 1, ..head(1, 0, 0) });
         streams.deleted(StreamId(3));
         assert_eq!(due(&streams, 15), [1]);
+    }
+
+    #[test]
+    fn streams_of_other_processes_are_due_once_they_are_late() {
+        let streams = UnsealedStreams::default();
+        streams.changed(&stream(1), &head(1, 99, 0));
+        streams.changed(&stream(2), &head(1, 199, 1));
+        streams.changed(&stream(3), &head(1, 200, 5));
+
+        assert_eq!(due_of(&streams, 39, false), [3], "by its bytes");
+        assert_eq!(due_of(&streams, 40, false), [1, 3]);
+        assert_eq!(due_of(&streams, 41, false), [1, 2, 3]);
     }
 
     #[test]

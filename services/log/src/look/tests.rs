@@ -7,8 +7,9 @@ use std::{
 use trestle_kv::stepped::{SteppedEngine, Steps};
 
 use crate::{
-    fixture::{LogFixture, record},
+    fixture::{LogFixture, account, name, record},
     keys::StreamRow,
+    logs::Logs,
     manifest::{self, ManifestChange},
     placement::StreamPlacement,
     stream::{RollPolicy, StreamId, StreamSettings},
@@ -39,7 +40,7 @@ fn stepped(fixture: &LogFixture) -> (LogFixture, Arc<Steps>) {
 }
 
 fn due(fixture: &LogFixture) -> Vec<StreamId> {
-    let due = fixture.logs.unsealed.due(fixture.logs.engine.now());
+    let due = fixture.logs.unsealed.due(fixture.logs.engine.now(), |_| true);
     due.iter().map(|stream| stream.record.id).collect()
 }
 
@@ -75,13 +76,19 @@ async fn a_look_finds_what_another_process_appended_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_look_forgets_no_stream_that_is_created_meanwhile() {
-    let (here, there, _) = two();
+async fn a_look_forgets_no_stream_that_is_created_behind_it() {
+    let (here, _, _) = two();
+    // More than one step reads.
+    for number in 0..1001 {
+        let name = name(&format!("stream-{number}"));
+        here.logs.streams.create(&account(), &name, StreamSettings::default()).await.unwrap();
+    }
     let (slow, steps) = stepped(&here);
     let mut look = Box::pin(slow.logs.look());
-    assert!(steps.run(&mut look, 1).await.is_none(), "the heads were read");
-    let stream = there.plain_stream().await;
-    let reader = slow.logs.unsealed.watch(stream.record.id, 0);
+    assert!(steps.run(&mut look, 1).await.is_none(), "a part of the heads was read");
+    let first = Logs::new(Arc::clone(&here.logs.engine), here.logs.area.clone(), || 0);
+    first.streams.create(&account(), &name("new"), StreamSettings::default()).await.unwrap();
+    let reader = slow.logs.unsealed.watch(StreamId(0), 0);
     steps.run(&mut look, 100).await.expect("it ends").unwrap();
     assert!(reader.has_changed().is_ok());
 }
@@ -95,7 +102,7 @@ async fn a_process_seals_and_sweeps_only_its_own_streams() {
     let id = stream.record.id;
     elsewhere.0.lock().unwrap().insert(id.0);
     here.append(&stream, &[record(0, "a")]).await.unwrap();
-    here.advance(Duration::from_secs(100));
+    here.advance(Duration::from_secs(30));
     here.logs.seal_due().await.unwrap();
     assert_eq!(here.head(id).await.unwrap().sealed_before, 0);
     // The other process was not told.
@@ -105,6 +112,7 @@ async fn a_process_seals_and_sweeps_only_its_own_streams() {
     there.logs.seal_due().await.unwrap();
     assert_eq!(here.head(id).await.unwrap().sealed_before, 1);
 
+    here.advance(Duration::from_secs(100));
     here.sweep().await;
     assert_eq!(here.count(StreamRow::Batch, id).await, 1);
     assert_eq!(here.head(id).await.unwrap().segments, 1);
@@ -119,6 +127,40 @@ async fn a_process_seals_and_sweeps_only_its_own_streams() {
     elsewhere.0.lock().unwrap().clear();
     here.sweep().await;
     assert_eq!(here.count(StreamRow::Expired, id).await, 0, "its own from now on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_that_another_process_does_not_seal_are_sealed_by_any() {
+    let (here, _, elsewhere) = two();
+    let stream = here.plain_stream().await;
+    elsewhere.0.lock().unwrap().insert(stream.record.id.0);
+    here.append(&stream, &[record(0, "a")]).await.unwrap();
+    here.advance(RollPolicy::default().max_age + Duration::from_secs(29));
+    here.logs.seal_due().await.unwrap();
+    assert_eq!(here.head(stream.record.id).await.unwrap().segments, 0);
+    here.advance(Duration::from_secs(2));
+    here.logs.seal_due().await.unwrap();
+    assert_eq!(here.head(stream.record.id).await.unwrap().segments, 1);
+}
+
+#[tokio::test]
+async fn a_flush_goes_on_where_another_process_sealed_a_part_first() {
+    let (here, _, _) = two();
+    let stream = here.plain_stream().await;
+    let [(first, first_steps), (second, second_steps)] = [stepped(&here), stepped(&here)];
+    here.append(&stream, &[record(0, "a")]).await.unwrap();
+    let mut of_one = Box::pin(first.logs.flush(&stream));
+    // The position for the call, that and the batches for the seal, the announcement; not the publication.
+    assert!(first_steps.run(&mut of_one, 4).await.is_none());
+    here.append(&stream, &[record(1, "b")]).await.unwrap();
+    let mut of_both = Box::pin(second.logs.flush(&stream));
+    assert!(second_steps.run(&mut of_both, 4).await.is_none());
+
+    first_steps.run(&mut of_one, 100).await.expect("it ends").unwrap();
+    let flushed = second_steps.run(&mut of_both, 100).await.expect("it ends").unwrap();
+    assert_eq!((flushed.records, flushed.segments, flushed.snapshot), (1, 1, 2));
+    assert_eq!(here.objects().await.len(), 2, "that of the refused publication is gone");
+    assert_eq!(here.read_all(&stream).await.unwrap().len(), 2);
 }
 
 #[tokio::test]

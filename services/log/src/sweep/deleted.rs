@@ -15,22 +15,33 @@ const DELETED: ScanLimit = ScanLimit { rows: 100, bytes: 1024 * 1024 };
 
 impl LogSweeper {
     /// Reclaims a part of each deleted stream whose grace period has ended, while no backup reads objects.
-    pub(super) async fn sweep_deleted(&self) -> Result<bool, LogError> {
-        let (mut more, now) = (false, self.logs.engine.now());
+    ///
+    /// # Errors
+    /// A failed scan. What failed for a stream is returned, after the others.
+    pub(super) async fn sweep_deleted(&self) -> Result<(bool, Result<(), LogError>), LogError> {
+        let (mut more, mut outcome) = (false, Ok(()));
         for entry in self.logs.engine.scan(&keys::deleted_streams(), DELETED).await?.entries {
-            let id = keys::stream_of(&entry.key)?;
-            let is_due = now.since(keys::decode_ticks(&entry.value)?) >= STREAM_GRACE;
-            if !is_due || !self.logs.is_ours(id) {
-                continue;
-            }
-            let Some(_deletes) = self.logs.area.hold.begin_delete() else { return Ok(false) };
-            if self.reclaim_part(id).await? {
-                more = true;
-            } else {
-                self.delete_rows(&keys::own_domain(&entry.key), &[entry.key]).await?;
+            match self.reclaim(entry).await {
+                Ok(has_more) => more |= has_more,
+                Err(error) => outcome = outcome.and(Err(error)),
             }
         }
-        Ok(more)
+        Ok((more, outcome))
+    }
+
+    /// Reclaims a part of a deleted stream. Returns whether more remains.
+    async fn reclaim(&self, deleted: Entry) -> Result<bool, LogError> {
+        let id = keys::stream_of(&deleted.key)?;
+        let deleted_for = self.logs.engine.now().since(keys::decode_ticks(&deleted.value)?);
+        if deleted_for < STREAM_GRACE || !self.logs.is_ours(id) {
+            return Ok(false);
+        }
+        let Some(_deletes) = self.logs.area.hold.begin_delete() else { return Ok(false) };
+        let has_more = self.reclaim_part(id).await?;
+        if !has_more {
+            self.delete_rows(&keys::own_domain(&deleted.key), &[deleted.key]).await?;
+        }
+        Ok(has_more)
     }
 
     /// Deletes a part of the rows of a stream, and the objects that they name. Returns whether there were any.

@@ -12,8 +12,13 @@ use trestle_objects::faulty::{FaultyObjects, ObjectFault};
 
 use super::*;
 use crate::{
-    error::LogError, fixture::START, keys::StreamRow, layout::DAY_NANOS,
-    streams::StreamSettingsChange, sweep::RESTORABLE,
+    error::LogError,
+    fixture::{START, account, name},
+    keys::{self, StreamRow},
+    layout::DAY_NANOS,
+    stream::StreamId,
+    streams::StreamSettingsChange,
+    sweep::RESTORABLE,
 };
 
 fn with_retention(seconds: u64) -> StreamSettings {
@@ -133,7 +138,7 @@ async fn one_stream_whose_work_fails_does_not_stop_that_of_others() {
     let store = Arc::new(FaultyObjects::default());
     let fixture = LogFixture::on_store(Arc::clone(&store) as _);
     let first = fixture.stream(with_retention(100)).await;
-    let (account, name) = (crate::fixture::account(), crate::fixture::name("zzz"));
+    let (account, name) = (account(), name("zzz"));
     fixture.logs.streams.create(&account, &name, with_retention(100)).await.unwrap();
     let second = fixture.logs.open(&account, &name).await.unwrap();
     for stream in [&first, &second] {
@@ -154,10 +159,10 @@ async fn one_stream_whose_work_fails_does_not_stop_that_of_others() {
 #[tokio::test]
 async fn more_streams_than_a_tick_visits_are_visited_in_turn() {
     let fixture = LogFixture::new();
-    let account = crate::fixture::account();
+    let account = account();
     let mut streams = Vec::new();
     for number in 0..130 {
-        let name = crate::fixture::name(&format!("s{number:03}"));
+        let name = name(&format!("s{number:03}"));
         fixture.logs.streams.create(&account, &name, with_retention(100)).await.unwrap();
         streams.push(fixture.logs.open(&account, &name).await.unwrap());
     }
@@ -352,4 +357,32 @@ async fn segments_that_can_be_restored_make_room_where_disk_space_becomes_short(
         assert_eq!(fixture.count(row, stream.record.id).await, 0);
     }
     assert!(fixture.objects().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_read_stops_the_work_on_its_own_stream_alone() {
+    let fixture = LogFixture::new();
+    let (damaged, good) = (fixture.plain_stream().await, name("zz"));
+    fixture.append(&damaged, &[record(0, "a")]).await.unwrap();
+    fixture.logs.flush(&damaged).await.unwrap();
+    let page = fixture.logs.segments(&damaged, 0..u64::MAX, 10, "").await.unwrap();
+    let segment = &page.segments[0];
+    fixture.logs.streams.create(&account(), &good, StreamSettings::default()).await.unwrap();
+    let good = fixture.logs.open(&account(), &good).await.unwrap();
+    fixture.append(&good, &[record(0, "b")]).await.unwrap();
+    fixture.logs.flush(&good).await.unwrap();
+    fixture.logs.delete(&damaged.account, &damaged.name).await.unwrap();
+    // A segment of a deleted stream, the mark of another one, and the record of a third.
+    for row in [
+        keys::segment(damaged.record.id, segment.max_time, segment.id),
+        keys::deleted_stream(StreamId(0)),
+        keys::stream(&account(), &name("aa")),
+    ] {
+        fixture.put(row, "garbage").await;
+    }
+    fixture.advance(crate::sweep::STREAM_GRACE * 2);
+    fixture.sweeper.tick().await.unwrap_err();
+    assert_eq!(fixture.count(StreamRow::Batch, good.record.id).await, 0, "it was swept");
+    let totals = fixture.logs.totals().await.unwrap();
+    assert_eq!((totals.streams, totals.segments), (1, 1), "the others are counted");
 }
