@@ -36,13 +36,13 @@ async fn create(queue: &Queue, settings: proto::Queue) {
 }
 
 /// Whether a call may be repeated, as clients do: what it did may be there, or not.
-pub(crate) fn is_over(error: &CallError) -> bool {
+fn is_over(error: &CallError) -> bool {
     let codes = [Code::Unavailable, Code::Unknown, Code::Cancelled, Code::Internal];
     codes.contains(&error.code)
 }
 
 /// Repeats a call until it is answered.
-async fn answered<T>(call: impl AsyncFn() -> Result<T, CallError>) -> T {
+pub(crate) async fn answered<T>(call: impl AsyncFn() -> Result<T, CallError>) -> T {
     let repeated = async {
         loop {
             match call().await {

@@ -10,12 +10,12 @@ use futures::future::join_all;
 use tonic::Code;
 use trestle_kv_postgres::testing::PostgresServer;
 use trestle_proto::blob::v1 as proto;
-use trestle_tests::{CallError, Container, HANG, Server, if_match};
+use trestle_tests::{CallError, Container, Server, if_match};
 
 use crate::{
     client::{Ended, bare, becomes, server, succeeds},
     members::{jobs, members},
-    owners::is_over,
+    owners::answered,
 };
 
 const ROLES: [&str; 2] = ["--roles", "gateway,table,queue,blob"];
@@ -136,16 +136,7 @@ impl AnyServer {
 
     /// Repeats a call until one of them answers.
     async fn answered<T>(&self, call: impl AsyncFn(&Container) -> Result<T, CallError>) -> T {
-        let repeated = async {
-            loop {
-                match call(self.container()).await {
-                    Ok(done) => return done,
-                    Err(error) => assert!(is_over(&error), "{error:?}"),
-                }
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        };
-        tokio::time::timeout(HANG, repeated).await.expect("it is answered in the end")
+        answered(async || call(self.container()).await).await
     }
 
     /// Writes blobs of a worker: one that is replaced by each round, by turns in a row, in an object, and in blocks,

@@ -22,7 +22,7 @@ use trestle_tests::{
 use crate::{
     client::succeeds,
     members::members,
-    owners::is_over,
+    owners::answered,
     shared_blobs::{bucket, settings},
 };
 
@@ -154,21 +154,14 @@ impl AnyServer {
 
     /// Appends a record under its text as the id, until one of them acknowledges it.
     async fn append(&self, text: &str) {
-        let repeated = async {
-            loop {
-                let at = self.turn.fetch_add(1, Relaxed) % self.streams.len();
-                let stream = &self.streams[at];
-                let request = stream.appending(&[log_record(TIME, text)]);
-                let request_id = text.to_owned();
-                let request = proto::AppendRecordsRequest { request_id, ..request };
-                match stream.append_with(request).await {
-                    Ok(_) => return,
-                    Err(error) => assert!(is_over(&error), "{error:?}"),
-                }
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
+        let append = async || {
+            let at = self.turn.fetch_add(1, Relaxed) % self.streams.len();
+            let stream = &self.streams[at];
+            let request_id = text.to_owned();
+            let request = stream.appending(&[log_record(TIME, text)]);
+            stream.append_with(proto::AppendRecordsRequest { request_id, ..request }).await
         };
-        tokio::time::timeout(HANG, repeated).await.expect("it is answered in the end");
+        answered(append).await;
         self.appended.lock().unwrap().insert(text.to_owned());
     }
 }
