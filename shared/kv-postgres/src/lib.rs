@@ -137,6 +137,7 @@ pub struct PostgresEngine {
     shared: Arc<Shared>,
     readers: Arc<Readers>,
     server: ServerStatus,
+    floor: Ticks,
 }
 
 impl PostgresEngine {
@@ -173,7 +174,8 @@ impl PostgresEngine {
         for session in sessions.take(WORKERS) {
             tokio::spawn(GroupWorker::new(Arc::clone(&shared), session).run());
         }
-        Ok(Self { readers: Arc::new(Readers::new(Arc::clone(&shared))), shared, server })
+        let readers = Arc::new(Readers::new(Arc::clone(&shared)));
+        Ok(Self { readers, shared, server, floor: store.floor })
     }
 
     /// What a server says of itself. Nothing is changed.
@@ -183,6 +185,35 @@ impl PostgresEngine {
     pub async fn probe(address: &PostgresAddress) -> Result<ServerStatus, PostgresError> {
         let connection = DatabaseConnection::open(address).await?;
         schema::check_server(&connection.client).await
+    }
+
+    /// Whether there is a store in a database. Nothing is changed.
+    ///
+    /// # Errors
+    /// [`PostgresError::Shared`] for a database of something else, [`PostgresError::Server`],
+    /// [`PostgresError::Unavailable`].
+    pub async fn exists(address: &PostgresAddress) -> Result<bool, PostgresError> {
+        let connection = DatabaseConnection::open(address).await?;
+        schema::check_server(&connection.client).await?;
+        schema::is_store(&schema::relations(&connection.client).await?)
+    }
+
+    /// The floor of versions when the store was opened: no change before has a greater version.
+    #[must_use]
+    pub fn version_floor(&self) -> Ticks {
+        self.floor
+    }
+
+    /// Raises the floor of versions to a time, unless it is there: every change from now on has a greater version, and
+    /// service time is not before it in processes that open the store from now on.
+    ///
+    /// # Errors
+    /// [`PostgresError::Unavailable`].
+    pub async fn raise_floor(&self, floor: Ticks) -> Result<(), PostgresError> {
+        let connection = DatabaseConnection::open(&self.shared.address).await?;
+        schema::raise_floor(&connection.client, floor).await?;
+        self.shared.clock.versions().raise(floor);
+        Ok(())
     }
 
     /// What the server said of itself when the store was opened.

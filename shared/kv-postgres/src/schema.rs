@@ -102,18 +102,41 @@ pub(crate) async fn check_server(client: &Client) -> Result<ServerStatus, Postgr
     })
 }
 
-async fn create(client: &Client, statements: &[Sql]) -> Result<(), PostgresError> {
+/// The relations of a database, but those of the server itself.
+pub(crate) async fn relations(client: &Client) -> Result<Vec<String>, Failure> {
     let sql = "SELECT c.relname::text FROM pg_class c \
                JOIN pg_namespace n ON n.oid = c.relnamespace \
                WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') \
                AND n.nspname NOT IN ('pg_catalog', 'information_schema') \
                AND n.nspname NOT LIKE 'pg\\_%' ORDER BY 1";
-    let found = client.query(sql, &[]).await.map_err(Failure::from)?;
-    let found: Vec<String> = found.iter().map(|row| row.get(0)).collect();
-    if !found.iter().any(|name| name == "trestle_store") {
-        if let Some(relation) = found.first() {
-            return Err(PostgresError::Shared { relation: relation.clone() });
-        }
+    let found = client.query(sql, &[]).await?;
+    Ok(found.iter().map(|row| row.get(0)).collect())
+}
+
+/// Whether these are the relations of a store; there may be none.
+///
+/// # Errors
+/// [`PostgresError::Shared`].
+pub(crate) fn is_store(relations: &[String]) -> Result<bool, PostgresError> {
+    if relations.iter().any(|name| name == "trestle_store") {
+        return Ok(true);
+    }
+    match relations.first() {
+        Some(relation) => Err(PostgresError::Shared { relation: relation.clone() }),
+        None => Ok(false),
+    }
+}
+
+/// Raises the floor of versions, and leaves the rest of the row as it is.
+pub(crate) async fn raise_floor(client: &Client, floor: Ticks) -> Result<(), Failure> {
+    let sql = "UPDATE trestle_store SET floor = greatest(floor, $1) WHERE one";
+    client.execute(sql, &[&stored(floor)]).await?;
+    Ok(())
+}
+
+async fn create(client: &Client, statements: &[Sql]) -> Result<(), PostgresError> {
+    let found = relations(client).await?;
+    if !is_store(&found)? {
         client.batch_execute(CREATE).await.map_err(Failure::from)?;
         let sql = "INSERT INTO trestle_store (format, floor) VALUES ($1, 0)";
         client.execute(sql, &[&FORMAT]).await.map_err(Failure::from)?;

@@ -1,5 +1,8 @@
 //! Opening a store: what it refuses, what it uses, and that it outlives its server.
 
+use std::time::Duration;
+
+use trestle_kv::Engine as _;
 use trestle_kv::conformance::KEYSPACES;
 use trestle_kv::conformance::rows::{commit, key, put};
 use trestle_kv_postgres::testing::PostgresServer;
@@ -32,6 +35,44 @@ async fn a_process_keeps_its_store_when_the_server_restarts() {
     server.run().await;
 
     commit(&first, vec![put(key("a"), "1")]).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_is_asked_for_its_store_and_not_changed() {
+    let Some(server) = PostgresServer::start(&[]).await else { return };
+    let database = server.database().await;
+    let address = server.address(&database);
+    for _ in 0..2 {
+        assert!(!PostgresEngine::exists(&address).await.unwrap(), "it was not made");
+    }
+    drop(open(address.clone()).await);
+    assert!(PostgresEngine::exists(&address).await.unwrap());
+
+    let used = server.database().await;
+    server.execute(&used, "CREATE TABLE customers (name text)").await.unwrap();
+    let error = PostgresEngine::exists(&server.address(&used)).await.unwrap_err().to_string();
+    assert!(error.contains("relation=`customers`"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_after_a_raised_floor_have_greater_versions() {
+    let Some(server) = PostgresServer::start(&[]).await else { return };
+    let address = server.address(&server.database().await);
+    let engine = open(address.clone()).await;
+    let before = commit(&engine, vec![put(key("a"), "1")]).await.unwrap();
+    let floor = engine.now().after(Duration::from_secs(24 * 3600));
+
+    engine.raise_floor(floor).await.unwrap();
+    engine.raise_floor(before.ticks()).await.unwrap();
+
+    let after = commit(&engine, vec![put(key("a"), "2")]).await.unwrap();
+    assert!(after.ticks() > floor, "in the process that raised it");
+    drop(engine);
+    let other = open(address).await;
+    assert!(other.version_floor() >= after.ticks(), "{:?}", other.version_floor());
+    assert!(other.now() >= after.ticks());
+    let later = commit(&other, vec![put(key("a"), "3")]).await.unwrap();
+    assert!(later > after);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
