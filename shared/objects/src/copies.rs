@@ -55,6 +55,34 @@ impl SourceObjects {
                 logs: files(&data_dir.join(LOGS))?,
             });
         };
+        Self::at(&binding)
+    }
+
+    /// Those of a store that keeps this text about them, as [`crate::BindingRecord`] reads it, and the URL that they
+    /// are at; without a text there are none.
+    ///
+    /// # Errors
+    /// [`OpenObjectsError::Record`] for a malformed text, [`OpenObjectsError::Store`].
+    pub fn of_record(text: Option<&str>) -> Result<(Self, Option<ObjectsUrl>), OpenObjectsError> {
+        let Some(text) = text else {
+            let none = Arc::new(InMemory::new());
+            return Ok((Self { blobs: none.clone(), logs: none }, None));
+        };
+        let malformed = |error: io::Error| OpenObjectsError::Record(error.to_string());
+        let binding: StoreBinding = text.parse().map_err(malformed)?;
+        Ok((Self::at(&binding)?, Some(binding.url.parse().map_err(OpenObjectsError::Store)?)))
+    }
+
+    /// The URL that the objects of a data directory are at; none where they are in its files.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is malformed.
+    pub fn url_of(data_dir: &Path) -> Result<Option<ObjectsUrl>, OpenObjectsError> {
+        let binding = StoreBinding::in_directory(data_dir)?;
+        binding.map(|it| it.url.parse()).transpose().map_err(OpenObjectsError::Store)
+    }
+
+    fn at(binding: &StoreBinding) -> Result<Self, OpenObjectsError> {
         let url: ObjectsUrl = binding.url.parse().map_err(OpenObjectsError::Store)?;
         let blobs = cloud::open(&url).map_err(|error| OpenObjectsError::of(&error))?;
         let logs = Arc::new(PrefixStore::new(Arc::clone(&blobs), LOGS));
@@ -171,6 +199,23 @@ mod tests {
         let read = source.logs.get(&"main/1.parquet".into()).await.unwrap().bytes().await.unwrap();
         assert_eq!(&*read, b"segment");
         assert!(!directory.path().join("blob").exists());
+    }
+
+    #[tokio::test]
+    async fn the_objects_of_a_record_are_at_its_url() {
+        let url: ObjectsUrl = "s3://a/b".parse().unwrap();
+        let text = StoreBinding::new(&url).to_string();
+        let (_, found) = SourceObjects::of_record(Some(&text)).unwrap();
+        assert_eq!(found, Some(url.clone()));
+        let (none, found) = SourceObjects::of_record(None).unwrap();
+        assert_eq!(found, None);
+        assert!(none.logs.list(None).try_next().await.unwrap().is_none());
+        assert!(SourceObjects::of_record(Some("s3://a/b")).is_err());
+
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(SourceObjects::url_of(directory.path()).unwrap(), None);
+        std::fs::write(directory.path().join("blob-store"), text).unwrap();
+        assert_eq!(SourceObjects::url_of(directory.path()).unwrap(), Some(url));
     }
 
     #[test]

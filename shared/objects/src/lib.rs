@@ -13,6 +13,7 @@ mod http;
 pub mod https;
 mod location;
 mod owner;
+mod transfer;
 
 use std::{
     fs, io,
@@ -36,6 +37,7 @@ pub use self::{
     hold::{ObjectDeletes, ObjectHold},
     location::ObjectsUrl,
     owner::StoreOwner,
+    transfer::{ObjectTransfer, TransferError, copy_object, object_size},
 };
 
 /// Directory of the objects of blobs within the data directory.
