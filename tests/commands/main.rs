@@ -38,6 +38,7 @@ mod shared_blobs;
 mod shared_logs;
 mod shown;
 mod signed;
+mod store_copy;
 mod targets;
 mod tokens;
 mod unanswered;

@@ -29,7 +29,7 @@ use Runs::{Block, By, Packages, Words};
 
 /// The commands that other suites run: page, beginning of the command, suite, and how. An empty page is every page, and
 /// one that ends with a slash every page of that folder.
-const SUITES: [(&str, &str, &str, Runs); 51] = [
+const SUITES: [(&str, &str, &str, Runs); 52] = [
     ("docs/guides/", "", "tests/clients/guides/transcript.py", By("\"docs/guides\"")),
     (
         "",
@@ -137,6 +137,7 @@ const SUITES: [(&str, &str, &str, Runs); 51] = [
         "tests/staging/test_kustomize.py",
         By("folder / \"secrets.sh\""),
     ),
+    ("docs/scale-out.md", "trestle store copy", "tests/commands/store_copy.rs", Words),
     (
         "docs/scale-out.md",
         "kubectl ",

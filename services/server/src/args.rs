@@ -4,6 +4,7 @@ mod client_flags;
 mod help;
 mod offered;
 mod parsed;
+mod store;
 
 use std::{
     env,
@@ -30,6 +31,7 @@ use trestle_command::{
 };
 use trestle_import::ImportCommand;
 
+pub use self::store::{StoreCommand, StoreCopyArgs};
 use self::{
     client_flags::{
         CALLING, CONTEXT_COMMANDS, CONTEXT_FLAGS, ENDPOINT, SERVER_COMMANDS, SIGNING,
@@ -37,7 +39,7 @@ use self::{
     },
     help::{
         BACKUP_HELP, COMPACT_HELP, COMPLETIONS_HELP, CONFIG_HELP, DOCTOR_HELP, HEALTHCHECK_HELP,
-        LOCAL_HELP, REPAIR_HELP, ROOT_HELP, SERVE_HELP, with_exit_codes, without_csv,
+        LOCAL_HELP, REPAIR_HELP, ROOT_HELP, SERVE_HELP, STORE_HELP, with_exit_codes, without_csv,
     },
     parsed::{accepts_negative_numbers, with_negative_times, without_empty_variables},
 };
@@ -113,6 +115,9 @@ pub enum Command {
     /// Give back the disk space of deleted data; the server must not run
     #[command(after_help = COMPACT_HELP)]
     Compact(CompactArgs),
+    /// Work with a store while no server has it open
+    #[command(subcommand, after_help = STORE_HELP)]
+    Store(StoreCommand),
     /// Back up a data directory while its server runs, and restore it
     #[command(subcommand, after_help = BACKUP_HELP)]
     Backup(BackupCommands),

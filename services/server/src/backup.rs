@@ -120,7 +120,7 @@ async fn show(
     shown.map_err(|error| CliError::Usage(format!("the backup cannot be shown: {error}")))
 }
 
-fn objects_of(row: &Entry) -> Result<Vec<ObjectName>, String> {
+pub(crate) fn objects_of(row: &Entry) -> Result<Vec<ObjectName>, String> {
     let named = |area, paths: Vec<String>| {
         paths.into_iter().map(|path| ObjectName { area, path }).collect::<Vec<_>>()
     };

@@ -2,14 +2,14 @@
 
 mod binding;
 
-use std::{fs, sync::Arc};
+use std::{fs, io, path::Path, sync::Arc};
 
 use tracing::{info, warn};
-use trestle_kv::Engine;
+use trestle_kv::{Engine, EngineError, Keyspace};
 use trestle_kv_postgres::{
     PostgresAddress, PostgresEngine, PostgresError, PostgresOptions, ServerStatus,
 };
-use trestle_objects::{ObjectStorage, OpenObjectsError};
+use trestle_objects::{BindingRecord as _, ObjectStorage, ObjectsUrl, OpenObjectsError};
 
 use self::binding::BindingRow;
 use crate::{
@@ -17,23 +17,44 @@ use crate::{
     process_error::ProcessError,
     settings::{Settings, StorageSettings},
     storage,
+    store_copy::marker,
 };
 
 /// Opens the database of these settings, if they have one.
 ///
 /// # Errors
-/// [`ProcessError::Database`].
+/// [`ProcessError::Database`], [`ProcessError::Copying`].
 pub(crate) async fn open(settings: &Settings) -> Result<Option<Arc<dyn Engine>>, ProcessError> {
     let Some(address) = address(&settings.storage)? else { return Ok(None) };
     info!(engine = address.shown(), "opening the store");
-    let mut keyspaces = storage::keyspaces();
-    keyspaces.extend([members::KEYSPACE, binding::KEYSPACE]);
-    let options = PostgresOptions::new(address, keyspaces);
-    let engine = Box::pin(PostgresEngine::open(options)).await?;
+    let engine = open_at(address).await?;
     if let Some(risk) = risk(engine.server()) {
         warn!("{risk}");
     }
-    Ok(Some(Arc::new(engine)))
+    let unfinished = marker::of_database(&*engine).await;
+    let unreadable =
+        |error: EngineError| PostgresError::Unavailable { reason: error.to_string().into() };
+    if let Some(text) = unfinished.map_err(unreadable)? {
+        return Err(ProcessError::Copying { from: marker::shown(&text) });
+    }
+    Ok(Some(engine))
+}
+
+/// Opens a database, also one with an unfinished copy.
+///
+/// # Errors
+/// Every kind of [`PostgresError`].
+pub(crate) async fn open_at(
+    address: PostgresAddress,
+) -> Result<Arc<PostgresEngine>, PostgresError> {
+    let options = PostgresOptions::new(address, keyspaces());
+    Ok(Arc::new(Box::pin(PostgresEngine::open(options)).await?))
+}
+
+/// The keyspaces of a database: those of a data directory, of its processes, of its objects, and of a copy.
+pub(crate) fn keyspaces() -> Vec<Keyspace> {
+    let own = [members::KEYSPACE, binding::KEYSPACE, marker::KEYSPACE];
+    storage::keyspaces().into_iter().chain(own).collect()
 }
 
 /// Opens the object store of a database, which every process of it uses.
@@ -46,7 +67,28 @@ pub(crate) async fn open_objects(
 ) -> Result<ObjectStorage, OpenObjectsError> {
     let none = || Err("storage.blob_url: required with storage.engine".to_owned());
     let url = settings.blob_url().unwrap_or_else(none).map_err(OpenObjectsError::Store)?;
-    ObjectStorage::open_shared(Arc::new(BindingRow(Arc::clone(engine))), &url).await
+    open_objects_at(&url, engine).await
+}
+
+/// Opens the object store of a database at a URL.
+///
+/// # Errors
+/// A store that cannot be used, or is not that of this database.
+pub(crate) async fn open_objects_at(
+    url: &ObjectsUrl,
+    engine: &Arc<dyn Engine>,
+) -> Result<ObjectStorage, OpenObjectsError> {
+    ObjectStorage::open_shared(Arc::new(BindingRow(Arc::clone(engine))), url).await
+}
+
+/// What a database keeps of its object store.
+///
+/// # Errors
+/// A failed read.
+pub(crate) async fn binding_text(
+    engine: &Arc<dyn Engine>,
+) -> Result<Option<String>, OpenObjectsError> {
+    BindingRow(Arc::clone(engine)).read().await
 }
 
 /// The address with its password.
@@ -60,13 +102,22 @@ pub(crate) fn address(
         return Ok(None);
     };
     let Some(file) = &settings.engine_password_file else { return Ok(Some(address)) };
-    let password = fs::read_to_string(file).map_err(|error| PostgresError::Address {
+    let password = password_of(file).map_err(|error| PostgresError::Address {
         rule: format!(
             "has no password: {error}: storage.engine_password_file=`{}`",
             file.display()
         ),
     })?;
-    Ok(Some(address.with_password(password.trim_end_matches(['\r', '\n']))))
+    Ok(Some(address.with_password(&password)))
+}
+
+/// The password in a file.
+///
+/// # Errors
+/// A file that cannot be read.
+pub(crate) fn password_of(file: &Path) -> io::Result<String> {
+    let password = fs::read_to_string(file)?;
+    Ok(password.trim_end_matches(['\r', '\n']).to_owned())
 }
 
 /// Why an acknowledged write may be lost with the server, if that is so.

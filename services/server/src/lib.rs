@@ -44,6 +44,7 @@ mod shown_backup;
 mod slow;
 pub mod storage;
 mod storage_quota;
+pub mod store_copy;
 mod store_id;
 mod streams;
 mod upstreams;

@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         Command::Healthcheck(args) => healthcheck::healthcheck(args),
         Command::Repair(args) => stopped_store::repair_store(&args),
         Command::Compact(args) => stopped_store::compact_store(&args, client.format()),
+        Command::Store(command) => stopped_store::run_store(command, &client),
         Command::Backup(command) => backup::backup(command, client),
         Command::Doctor(args) => doctor::diagnose(&args, client.format()),
         Command::Config(command) => config::config(&command, client.is_quiet()),

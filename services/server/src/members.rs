@@ -9,6 +9,7 @@ mod address;
 mod peers;
 mod placement;
 mod secret;
+mod serving;
 
 use std::{
     sync::{
@@ -31,6 +32,7 @@ use trestle_model::time::Ticks;
 use trestle_rpc::{instance::instance_id, quota::LiveQuotas, semconv, upstream::Remote};
 use trestle_runtime::{admin::AdminPage, task::Task};
 
+pub(crate) use self::serving::{secret_row, serving};
 use self::{peers::PeerLinks, secret::SECRET};
 use crate::{
     compose::NodeDeps,

@@ -49,6 +49,15 @@ pub enum ProcessError {
         /// The file by which that is known.
         found: PathBuf,
     },
+    /// The store is the target of a copy that is not complete.
+    #[error(
+        "a copy into this store did not finish: from=`{from}`; continue it by `trestle store copy` with the same \
+         --from and --to, or empty the target"
+    )]
+    Copying {
+        /// The source, for people.
+        from: String,
+    },
     /// The object store cannot be opened.
     #[error(transparent)]
     Objects(#[from] OpenObjectsError),
@@ -132,6 +141,7 @@ impl ProcessError {
             | Self::Database(_)
             | Self::Members { .. }
             | Self::Restoring { .. }
+            | Self::Copying { .. }
             | Self::Objects(_) => 4,
             Self::Mount(error) => return error.exit_code(),
             Self::Listen { .. } => 5,

@@ -1,6 +1,6 @@
 //! Opens the store and exposes its state as metrics.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 
 use opentelemetry::{KeyValue, metrics::Meter};
 use tracing::info;
@@ -23,7 +23,9 @@ use crate::{
     process_error::ProcessError,
     roles::{self, ROLES},
     settings::{DurabilitySetting, Settings, StorageSettings},
-    slow, store_id,
+    slow,
+    store_copy::marker,
+    store_id,
 };
 
 /// How long a store may take to open before that is logged.
@@ -47,7 +49,7 @@ pub struct OpenedStore {
 /// followed if `is_followed`. Blocks while a journal is read.
 ///
 /// # Errors
-/// [`ProcessError::Storage`], [`ProcessError::Restoring`].
+/// [`ProcessError::Storage`], [`ProcessError::Restoring`], [`ProcessError::Copying`].
 pub fn open(
     settings: &StorageSettings,
     (cached_files, is_followed): (usize, bool),
@@ -82,17 +84,23 @@ pub(crate) fn observed(
     Arc::new(TracedEngine::new(engine, meter, exemplars))
 }
 
-/// Rejects a data directory into which a restore did not finish: what is there looks like a store that lost data.
+/// Rejects a data directory into which a restore or a copy did not finish: what is there looks like a store that lost
+/// data.
 ///
 /// # Errors
-/// [`ProcessError::Restoring`].
+/// [`ProcessError::Restoring`], [`ProcessError::Copying`].
 pub fn check_restored(settings: &StorageSettings) -> Result<(), ProcessError> {
     let found = settings.data_dir.join(RESTORING);
     // One that cannot be read is found by what reads it next.
-    match found.try_exists() {
-        Ok(true) => Err(ProcessError::Restoring { found }),
-        _ => Ok(()),
+    if matches!(found.try_exists(), Ok(true)) {
+        return Err(ProcessError::Restoring { found });
     }
+    let copying = settings.data_dir.join(marker::FILE);
+    if matches!(copying.try_exists(), Ok(true)) {
+        let text = fs::read_to_string(copying).unwrap_or_default();
+        return Err(ProcessError::Copying { from: marker::shown(&text) });
+    }
+    Ok(())
 }
 
 /// The task that responds to the requests of backups of a store on disk. It holds the objects of existing backups from

@@ -87,8 +87,8 @@ fn the_help_has_the_exit_codes_of_its_command_and_the_arguments_that_it_accepts(
     }
     assert!(help(&["table", "list"]).contains("--endpoint <ADDRESS>"));
     assert!(help(&["sas", "queue"]).contains("--account-key-file"));
-    for command in ["doctor", "version", "compact"] {
-        assert!(help(&[command]).contains("--output"), "{command}");
+    for command in [&["doctor"][..], &["version"], &["compact"], &["store", "copy"]] {
+        assert!(help(command).contains("--output"), "{command:?}");
     }
     assert!(help(&["man"]).contains("--quiet"));
     let source = help(&["import", "trestle"]);
@@ -106,6 +106,7 @@ fn the_exit_codes_of_a_command_of_the_server_have_a_line_each_on_a_narrow_termin
         (&["completions"], "    1  the output cannot be written\n"),
         (&["repair"], "    3  the data directory is in use\n    4  "),
         (&["compact"], "    3  the data directory is in use\n    4  "),
+        (&["store", "copy"], "    2  usage: a malformed flag or value, no store in the source"),
         (&["doctor"], "    1  it would not\n    2  "),
         (&["healthcheck"], "    2  wrong arguments or configuration"),
         (&["serve"], "    5  an address cannot be bound\n    6  "),

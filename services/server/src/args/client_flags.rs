@@ -4,12 +4,13 @@ use clap::{ArgMatches, Args as _, error::ErrorKind, parser::ValueSource};
 use trestle_command::{flags::ClientFlags, output::OutputFormat};
 
 /// The commands that call no server, and the arguments for clients that they have all the same.
-pub(super) const SERVER_COMMANDS: [(&str, &[&str]); 11] = [
+pub(super) const SERVER_COMMANDS: [(&str, &[&str]); 12] = [
     ("serve", &[]),
     ("healthcheck", &["endpoint", "ca_file", "server_name", "cert_file", "key_file", "quiet"]),
     ("config", &["quiet"]),
     ("repair", &["quiet"]),
     ("compact", &REPORT_FLAGS),
+    ("store", &REPORT_FLAGS),
     ("backup", &REPORT_FLAGS),
     ("doctor", &REPORT_FLAGS),
     ("completions", &["quiet"]),

@@ -132,6 +132,33 @@ Exit codes:
     3  the data directory is in use
     4  the store cannot be opened as it is, or cannot be repaired";
 
+/// Of `store`.
+pub(super) const STORE_HELP: &str = "\
+Exit codes:
+    0  done
+    1  failed
+    2  usage: a malformed flag or value, or a store that the command does not apply to
+    5  a store is unavailable or in use; try again
+  130  interrupted by Ctrl-C
+  143  terminated by SIGTERM";
+
+/// Of `store copy`.
+pub(super) const STORE_COPY_HELP: &str = "\
+Rows and objects are copied, and then compared. The source is not changed. No server starts on the copy before it is
+complete; the same command continues one that was interrupted.
+
+Examples:
+  trestle store copy --from ./data --to postgres://trestle@db/trestle --to-blob-url s3://objects/prod
+  trestle store copy --from postgres://trestle@db/trestle --to ./data
+
+Exit codes:
+    0  done, and the copy is the same
+    1  failed; the copy differs; or the source lacks objects that its rows name, which are listed
+    2  usage: a malformed flag or value, no store in the source, or a target of something else
+    5  a store is unavailable or in use; try again
+  130  interrupted by Ctrl-C
+  143  terminated by SIGTERM";
+
 /// Of `serve`.
 pub(super) const SERVE_HELP: &str = "\
 Configuration: defaults, then the file (--config, TRESTLE_CONFIG or ./trestle.toml), then variables \

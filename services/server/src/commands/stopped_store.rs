@@ -1,19 +1,20 @@
-//! Commands on a store that no server has open: `trestle repair` and `trestle compact`.
+//! Commands on a store that no server has open: `trestle repair`, `trestle compact` and
+//! `trestle store`.
 
 use std::process::ExitCode;
 
 use trestle::{
-    args::{CompactArgs, RepairArgs},
+    args::{CompactArgs, RepairArgs, StoreCommand},
     compact,
     descriptors::DescriptorPlan,
     process_error::ProcessError,
-    repair,
+    repair, store_copy,
 };
-use trestle_command::output::OutputFormat;
+use trestle_command::{flags::ClientFlags, outcome::finish, output::OutputFormat};
 
 use super::{
     configuration::load_store,
-    process::{print, write_for_owner},
+    process::{print, run, write_for_owner},
 };
 
 /// The exit code for a store that cannot be opened as it is, as of `serve`.
@@ -38,4 +39,15 @@ pub(crate) fn compact_store(
     let is_json = args.json || matches!(form, Some(OutputFormat::Json | OutputFormat::Jsonl));
     print(&if is_json { compacted.json() } else { compacted.report() })?;
     Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn run_store(
+    command: StoreCommand,
+    client: &ClientFlags,
+) -> Result<ExitCode, ProcessError> {
+    write_for_owner();
+    let output = client.output();
+    let StoreCommand::Copy(args) = command;
+    let copied = run(None, Box::pin(store_copy::run(&args, &output)))?;
+    Ok(finish(copied, output.is_json(), None))
 }

@@ -1,0 +1,254 @@
+//! The rows of a keyspace, from the source to the target, and the digests by which both are compared.
+
+use std::{sync::Arc, time::Duration};
+
+use trestle_backup::{ObjectName, StoreRules};
+use trestle_command::errors::CliError;
+use trestle_kv::{
+    ChangeSpec, CommitError, Domain, Engine, Entry, Keyspace, Lock, Reads, ScanLimit, Span,
+    Version, Writes, after_key, transact,
+};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::{
+    marker::HeldMarker,
+    objects::ObjectCopy,
+    source::{SourceRows, unread, unwritten},
+    summary::CopySummary,
+};
+
+/// What is read, and written in one change: at most this, and one more row.
+pub(super) const PAGE: ScanLimit = ScanLimit { rows: 500, bytes: 4 * 1024 * 1024 };
+
+/// The first pause before a change is repeated; each is twice the one before.
+pub(super) const PAUSE: Duration = Duration::from_secs(1);
+/// How often a change is repeated.
+const REPEATS_MAX: u32 = 5;
+
+/// Rows in the order of their keys.
+#[derive(Debug)]
+pub(super) struct RowPage {
+    pub(super) rows: Vec<Entry>,
+    /// The last key that was read, where more may follow.
+    pub(super) next: Option<Vec<u8>>,
+}
+
+impl RowPage {
+    /// Reads rows of a keyspace that follow a key.
+    pub(super) async fn read(
+        engine: &dyn Engine,
+        keyspace: &Keyspace,
+        after: Option<&[u8]>,
+    ) -> Result<Self, CliError> {
+        let mut span = span(keyspace);
+        if let Some(after) = after {
+            span.start = after_key(after).into();
+        }
+        if span.is_empty() {
+            return Ok(Self { rows: Vec::new(), next: None });
+        }
+        let scan = engine.scan(&span, PAGE).await.map_err(|error| unread(&error))?;
+        let next = scan.entries.last().filter(|_| scan.more).map(|row| row.key.to_vec());
+        Ok(Self { rows: scan.entries, next })
+    }
+}
+
+/// Every key of a keyspace.
+pub(super) fn span(keyspace: &Keyspace) -> Span {
+    let after = keyspace.kinds.end().saturating_add(1);
+    Span::new(vec![*keyspace.kinds.start()], vec![after])
+}
+
+/// Where rows go.
+pub(crate) struct TargetRows {
+    pub(super) engine: Arc<dyn Engine>,
+    /// The marker that each change depends on; none where a lock keeps others out.
+    pub(super) marker: Option<HeldMarker>,
+    /// The first pause before a change is repeated.
+    pub(super) pause: Duration,
+}
+
+impl TargetRows {
+    /// The last key of a keyspace.
+    async fn last(&self, keyspace: &Keyspace) -> Result<Option<Vec<u8>>, CliError> {
+        let limit = ScanLimit { rows: 1, bytes: 1 };
+        let scan = self.engine.scan(&span(keyspace).backward(), limit).await;
+        let scan = scan.map_err(|error| unread(&error))?;
+        Ok(scan.entries.first().map(|row| row.key.to_vec()))
+    }
+
+    /// Writes rows of a keyspace, all or none. What may succeed later is repeated: the rows are the same.
+    async fn write(&self, keyspace: &Keyspace, rows: Vec<Entry>) -> Result<(), CliError> {
+        let rows: Arc<[Entry]> = rows.into();
+        let mut repeats = 0;
+        loop {
+            match self.try_write(keyspace, Arc::clone(&rows)).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => return Err(taken_over()),
+                Err(error) if is_temporary(&error) && repeats < REPEATS_MAX => {
+                    tokio::time::sleep(self.pause * 2_u32.pow(repeats)).await;
+                    repeats += 1;
+                }
+                Err(error) => return Err(unwritten(&error)),
+            }
+        }
+    }
+
+    /// Writes rows; false without the marker.
+    async fn try_write(
+        &self,
+        keyspace: &Keyspace,
+        rows: Arc<[Entry]>,
+    ) -> Result<bool, CommitError> {
+        let domains = rows.iter().map(|row| Domain::of_key(&row.key, keyspace.domain));
+        let mut domains: Vec<_> = domains.collect();
+        domains.sort_unstable();
+        domains.dedup();
+        let mut domains = domains.into_iter();
+        let Some(first) = domains.next() else { return Ok(true) };
+        let mut spec = ChangeSpec::new(first);
+        domains.for_each(|domain| {
+            spec.also(domain, Lock::Exclusive);
+        });
+        let marker = self.marker.clone().map(|marker| (marker.read(&mut spec), marker));
+        let decide = move |reads: &Reads<'_>, _: Version| {
+            let mut writes = Writes::new();
+            let is_held = marker
+                .as_ref()
+                .is_none_or(|(read, marker)| marker.is(reads.get(*read).map(|stored| &stored[..])));
+            if is_held {
+                rows.iter().for_each(|row| {
+                    writes.put(row.key.clone(), row.value.clone());
+                });
+            }
+            Ok::<_, CommitError>((writes, is_held))
+        };
+        transact(&*self.engine, spec, decide).await?
+    }
+}
+
+/// Whether the same change may be stored later, or is stored already.
+pub(super) fn is_temporary(error: &CommitError) -> bool {
+    matches!(
+        error,
+        CommitError::Unavailable { .. } | CommitError::Busy { .. } | CommitError::Unknown { .. }
+    )
+}
+
+/// Another command has the copy.
+pub(super) fn taken_over() -> CliError {
+    let text = "another `trestle store copy` continues this copy".to_owned();
+    CliError::Source { text, busy: true }
+}
+
+/// What the rows of a keyspace are compared by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct RowsDigest {
+    pub(crate) rows: u64,
+    /// Bytes of keys and values.
+    pub(crate) bytes: u64,
+    /// XXH3 of all keys and values with their lengths.
+    pub(crate) hash: u128,
+}
+
+#[derive(Default)]
+struct RowsHasher {
+    digest: RowsDigest,
+    hash: Xxh3,
+}
+
+impl RowsHasher {
+    fn add(&mut self, row: &Entry) {
+        self.digest.rows += 1;
+        self.digest.bytes += row.bytes();
+        for part in [&row.key, &row.value] {
+            self.hash.update(&(part.len() as u64).to_le_bytes());
+            self.hash.update(part);
+        }
+    }
+
+    fn finish(self) -> RowsDigest {
+        RowsDigest { hash: self.hash.digest128(), ..self.digest }
+    }
+}
+
+/// A keyspace that is copied.
+pub(super) struct RowCopy<'a> {
+    pub(super) keyspace: &'a Keyspace,
+    pub(super) rules: &'a StoreRules,
+    pub(super) from: &'a SourceRows,
+    pub(super) to: &'a TargetRows,
+}
+
+impl RowCopy<'_> {
+    /// Copies the rows that follow the last one of the target, each after the objects that it names; how many.
+    pub(super) async fn copy(&self, objects: &ObjectCopy<'_>) -> Result<u64, CliError> {
+        let mut after = self.to.last(self.keyspace).await?;
+        let mut copied = 0;
+        loop {
+            let page = self.from.page(self.keyspace, after.as_deref()).await?;
+            let rows = self.kept(page.rows)?;
+            objects.copy(self.names(&rows, |_| {})).await?;
+            copied += rows.len() as u64;
+            self.to.write(self.keyspace, rows).await?;
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(copied),
+            }
+        }
+    }
+
+    /// The digest of the rows that a copy has, and the comparison of the objects that they name.
+    pub(super) async fn source_digest(
+        &self,
+        objects: &ObjectCopy<'_>,
+        summary: &mut CopySummary,
+    ) -> Result<RowsDigest, CliError> {
+        let (mut hasher, mut after) = (RowsHasher::default(), None);
+        loop {
+            let page = self.from.page(self.keyspace, after.as_deref()).await?;
+            let rows = self.kept(page.rows)?;
+            rows.iter().for_each(|row| hasher.add(row));
+            let names = self.names(&rows, |problem| summary.missing.add(problem));
+            objects.compare(names, summary).await?;
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(hasher.finish()),
+            }
+        }
+    }
+
+    /// The digest of what the target has.
+    pub(super) async fn target_digest(&self) -> Result<RowsDigest, CliError> {
+        let (mut hasher, mut after) = (RowsHasher::default(), None);
+        loop {
+            let page = RowPage::read(&*self.to.engine, self.keyspace, after.as_deref()).await?;
+            page.rows.iter().for_each(|row| hasher.add(row));
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(hasher.finish()),
+            }
+        }
+    }
+
+    /// The rows that a copy has.
+    fn kept(&self, rows: Vec<Entry>) -> Result<Vec<Entry>, CliError> {
+        let kept = rows.into_iter().filter_map(|row| (self.rules.restored)(row).transpose());
+        kept.collect::<Result<_, _>>().map_err(|text| CliError::Source { text, busy: false })
+    }
+
+    /// The objects that rows name. A row that cannot be read is copied as it is, and reported.
+    fn names(&self, rows: &[Entry], mut report: impl FnMut(String)) -> Vec<ObjectName> {
+        let mut found = Vec::new();
+        for row in rows {
+            match (self.rules.objects_of)(row) {
+                Ok(names) => found.extend(names),
+                Err(reason) => {
+                    let key = trestle_kv::domain::Readable(&row.key);
+                    report(format!("objects of a row: key=`{key}`: {reason}"));
+                }
+            }
+        }
+        found
+    }
+}
