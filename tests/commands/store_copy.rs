@@ -289,9 +289,10 @@ async fn a_copy_that_was_killed_is_no_store_until_it_is_continued() {
     let Some(postgres) = PostgresServer::start(&[]).await else { return };
     let (folder, bucket) = (tempfile::tempdir().unwrap(), bucket());
     let (data, other) = (folder.path().join("data"), folder.path().join("other"));
+    // The source was not closed.
     let original = serve_directory(&data);
     fill(&original).await;
-    assert_eq!(original.terminate(), Some(0));
+    original.kill();
     assert_eq!(serve_directory(&other).terminate(), Some(0));
     let database = postgres.database().await;
     let url = postgres.url(&database);
@@ -338,6 +339,9 @@ async fn a_copy_that_was_killed_is_no_store_until_it_is_continued() {
     assert_eq!(Table::over(&serving.channel(), "orders").rows("").await.unwrap().len(), 29);
     assert_eq!(Queue::over(&serving.channel(), "jobs").count().await, 5);
     assert_eq!(serving.terminate(), Some(0));
+    let source = serve_directory(&data);
+    assert_eq!(Table::over(&source.channel(), "orders").rows("").await.unwrap().len(), 29);
+    assert_eq!(source.terminate(), Some(0));
     let again = from(&data).copy(Some("prod"));
     assert_eq!(again.code, Some(2), "{again:?}");
     assert!(again.errors.contains("it is not empty"), "{again:?}");
@@ -377,12 +381,27 @@ async fn a_directory_of_a_copy_that_was_killed_is_used_by_no_command() {
     let restored = Ended::of(bare(&["backup", "restore", to_text, "--data-dir", to_text]));
     assert_ne!(restored.code, Some(0), "{restored:?}");
     assert!(to.join("COPYING").exists());
+    // A copy of one state is not continued by another one.
+    let original = serve_database(&url, &bucket, "prod");
+    let orders = Table::over(&original.channel(), "orders");
+    orders.insert(entity("p", "later", [int("n", 1)])).await.unwrap();
+    assert_eq!(original.terminate(), Some(0));
+    let changed = places.copy(None);
+    assert_eq!(changed.code, Some(2), "{changed:?}");
+    assert!(changed.errors.contains("or of this one as it was before"), "{changed:?}");
+    fs::remove_dir_all(&to).unwrap();
+    signal(&bucket, Signal::STOP);
+    let first = places.started(None);
+    assert!(becomes(|| to.join("kv/MANIFEST").exists()));
+    kill(first);
+    signal(&bucket, Signal::CONT);
+
     let continued = places.copy(None);
     assert_eq!(continued.code, Some(0), "{continued:?}");
     assert!(!to.join("COPYING").exists());
     let copy = serve_directory(&to);
     let orders = Table::over(&copy.channel(), "orders");
-    assert_eq!(orders.rows("").await.unwrap(), ["r"]);
+    assert_eq!(orders.rows("").await.unwrap(), ["later", "r"]);
     let photos = Container::over(&copy.channel(), "photos");
     assert_eq!(photos.read("large").await.unwrap().data, content("large", LARGE));
     assert_eq!(copy.terminate(), Some(0));

@@ -26,9 +26,9 @@ use trestle_backup::StoreRules;
 use trestle_command::{
     errors::CliError,
     interrupt::Interrupts,
-    output::{Output, OutputArgs},
+    output::{Output, OutputArgs, counted},
 };
-use trestle_kv::Entry;
+use trestle_kv::{Entry, Keyspace};
 
 use self::{
     marker::CopyStart,
@@ -97,20 +97,31 @@ impl StoreCopy<'_> {
         out: &Output,
     ) -> Result<CopySummary, CliError> {
         let (bar, mut summary) = (out.progress(None, 0), CopySummary::default());
+        let shown = |step: &'static str, keyspace: &Keyspace| {
+            let (bar, name) = (bar.clone(), keyspace.name);
+            move |rows| bar.set_message(format!("{step} {name}: {}", counted(rows, "row")))
+        };
         let mut copied = Vec::new();
         for keyspace in &self.rules.keyspaces {
-            bar.set_message(format!("copying: {}", keyspace.name));
-            let rows = RowCopy { keyspace, rules: self.rules, from: self.from, to: self.to };
+            let rows = self.rows(keyspace, shown("copying", keyspace));
             copied.push(rows.copy(objects).await?);
         }
         for (keyspace, copied) in self.rules.keyspaces.iter().zip(copied) {
-            bar.set_message(format!("comparing: {}", keyspace.name));
-            let rows = RowCopy { keyspace, rules: self.rules, from: self.from, to: self.to };
+            let rows = self.rows(keyspace, shown("comparing", keyspace));
             let source = rows.source_digest(objects, &mut summary).await?;
             let target = rows.target_digest().await?;
             summary.add(keyspace.name, (source, target), copied);
         }
         bar.finish_and_clear();
         Ok(summary)
+    }
+
+    fn rows<'a>(
+        &'a self,
+        keyspace: &'a Keyspace,
+        progress: impl Fn(u64) + Send + Sync + 'a,
+    ) -> RowCopy<'a> {
+        let (rules, from, to, progress) = (self.rules, self.from, self.to, Box::new(progress));
+        RowCopy { keyspace, rules, from, to, progress }
     }
 }

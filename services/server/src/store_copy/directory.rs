@@ -8,7 +8,7 @@ use std::{
 };
 
 use trestle_command::errors::CliError;
-use trestle_kv::Engine;
+use trestle_kv::{DiskSpace, Engine};
 use trestle_kv_fjall::{FjallEngine, FjallOptions, StoreWriter};
 use trestle_model::time::Ticks;
 use trestle_objects::{ObjectStorage, ObjectsUrl};
@@ -88,15 +88,16 @@ impl CopyDirectory {
         Ok(Self { path: path.to_owned(), admitted, _lock: lock })
     }
 
-    /// Its objects, which are at a URL or in files of it.
+    /// Its objects, which are at a URL or in files of it, on the disk of its rows.
     ///
     /// # Errors
     /// An object store that cannot be used.
     pub(super) async fn objects(
         &self,
         url: Option<&ObjectsUrl>,
+        disk: DiskSpace,
     ) -> Result<ObjectStorage, CliError> {
-        let opened = ObjectStorage::open(&self.path, url, None).await;
+        let opened = ObjectStorage::open(&self.path, url, Some(disk)).await;
         opened.map_err(|error| broken(&error))
     }
 
@@ -104,7 +105,7 @@ impl CopyDirectory {
     ///
     /// # Errors
     /// A store that cannot be made or opened.
-    pub(super) async fn engine(&self, floor: Ticks) -> Result<Arc<dyn Engine>, CliError> {
+    pub(super) async fn engine(&self, floor: Ticks) -> Result<Arc<FjallEngine>, CliError> {
         let path = self.path.join(storage::ENGINE_DIR);
         let opened = blocking(move || {
             if !FjallEngine::exists(&path).map_err(|error| unopened(&error))? {

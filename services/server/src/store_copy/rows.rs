@@ -178,6 +178,8 @@ pub(super) struct RowCopy<'a> {
     pub(super) rules: &'a StoreRules,
     pub(super) from: &'a SourceRows,
     pub(super) to: &'a TargetRows,
+    /// Is told how many rows of the keyspace are done.
+    pub(super) progress: Box<dyn Fn(u64) + Send + Sync + 'a>,
 }
 
 impl RowCopy<'_> {
@@ -191,6 +193,7 @@ impl RowCopy<'_> {
             objects.copy(self.names(&rows, |_| {})).await?;
             copied += rows.len() as u64;
             self.to.write(self.keyspace, rows).await?;
+            (self.progress)(copied);
             match page.next {
                 Some(next) => after = Some(next),
                 None => return Ok(copied),
@@ -211,6 +214,7 @@ impl RowCopy<'_> {
             rows.iter().for_each(|row| hasher.add(row));
             let names = self.names(&rows, |problem| summary.missing.add(problem));
             objects.compare(names, summary).await?;
+            (self.progress)(hasher.digest.rows);
             match page.next {
                 Some(next) => after = Some(next),
                 None => return Ok(hasher.finish()),
@@ -224,6 +228,7 @@ impl RowCopy<'_> {
         loop {
             let page = RowPage::read(&*self.to.engine, self.keyspace, after.as_deref()).await?;
             page.rows.iter().for_each(|row| hasher.add(row));
+            (self.progress)(hasher.digest.rows);
             match page.next {
                 Some(next) => after = Some(next),
                 None => return Ok(hasher.finish()),

@@ -46,8 +46,9 @@ impl TargetStore {
             StorePlace::Directory(path) => {
                 let directory = CopyDirectory::begin(path, &marker)
                     .map_err(|error| error.into_command(&places.to))?;
-                let objects = directory.objects(places.url.as_ref()).await?;
                 let engine = directory.engine(source.floor).await?;
+                let disk = engine.disk_space();
+                let objects = directory.objects(places.url.as_ref(), disk).await?;
                 let rows = TargetRows { engine, marker: None, pause: PAUSE };
                 let admitted = directory.admitted;
                 Ok(Self { rows, objects: Some(objects), admitted, directory: Some(directory) })
