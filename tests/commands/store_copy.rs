@@ -25,18 +25,13 @@ use trestle_tests::{
     receipt_of, seconds, text, texts,
 };
 
-use crate::client::{Ended, bare, becomes, server, succeeds};
+use crate::{
+    client::{Ended, bare, becomes, server, succeeds},
+    shared_blobs::bucket,
+};
 
 /// More than a row has.
 const LARGE: usize = 300_000;
-const DATABASE_ROLES: [&str; 2] = ["--roles", "gateway,table,queue,blob"];
-
-/// A server whose blob service has the objects of databases.
-fn bucket() -> Server {
-    let bucket = server();
-    succeeds(&bucket, &["blob", "container", "create", "objects"]);
-    bucket
-}
 
 /// The variables by which objects are in a bucket.
 fn emulator(bucket: &Server) -> [(&'static str, String); 2] {
@@ -89,7 +84,7 @@ fn serve_database(url: &str, bucket: &Server, objects: &str) -> Server {
         (emulated.0, &emulated.1),
         (address.0, &address.1),
     ];
-    Server::start(&DATABASE_ROLES, &settings)
+    Server::start(&[], &settings)
 }
 
 fn serve_directory(path: &Path) -> Server {
@@ -229,6 +224,11 @@ async fn a_store_moves_to_a_database_and_back() {
     photos.commit("staged", &["C"]).await.unwrap();
     photos.append(photos.appending("lines"), "two\n").await.unwrap();
     photos.write("new", content("new", LARGE)).await.unwrap();
+    let app = LogStream::over(&copy.channel(), "app");
+    assert_eq!(log_texts(&app.read().await.unwrap().records), ["sealed", "unsealed"]);
+    app.append(&[log_record(3, "there")]).await.unwrap();
+    app.flush().await.unwrap();
+    app.append(&[log_record(4, "unsealed there")]).await.unwrap();
     let places = Places { bucket: &bucket, from: url, to: back_text.to_owned() };
     let served = places.copy(None);
     assert_eq!(served.code, Some(5), "{served:?}");
@@ -247,8 +247,8 @@ async fn a_store_moves_to_a_database_and_back() {
     assert_eq!(photos.read("new").await.unwrap().data, content("new", LARGE));
     let app = LogStream::over(&copy.channel(), "app");
     let records = app.read().await.unwrap().records;
-    assert_eq!(log_texts(&records), ["sealed", "unsealed"]);
-    app.append(&[log_record(3, "later")]).await.unwrap();
+    assert_eq!(log_texts(&records), ["sealed", "unsealed", "there", "unsealed there"]);
+    app.append(&[log_record(5, "later")]).await.unwrap();
     app.flush().await.unwrap();
     succeeds(&copy, &["log", "verify", "app"]);
     assert_eq!(copy.terminate(), Some(0));
@@ -320,7 +320,7 @@ async fn a_copy_that_was_killed_is_no_store_until_it_is_continued() {
         ("TRESTLE__STORAGE__ENGINE", url.as_str()),
         ("TRESTLE__STORAGE__BLOB_URL", "az://objects/prod"),
     ];
-    let unfinished = refused(&settings, &DATABASE_ROLES);
+    let unfinished = refused(&settings, &[]);
     let advice = "continue it by `trestle store copy` with the same --from and --to";
     assert!(unfinished.errors.contains(advice), "{unfinished:?}");
     let another = from(&other).copy(Some("prod"));

@@ -42,7 +42,7 @@ const LEFT_OUT: Duration = Duration::from_secs(3600);
 /// Most of them. One more, and all are read again.
 const UNREADABLE_MAX: usize = 10_000;
 
-/// See the module, by the paths of their objects. They can be found again.
+/// When each of these segments could not be read, by the path of its object. They can be found again.
 #[derive(Debug, Default)]
 pub(crate) struct UnreadableSegments(Mutex<HashMap<String, Ticks>>);
 

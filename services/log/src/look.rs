@@ -23,12 +23,12 @@ impl Logs {
     /// # Errors
     /// A failed read. A row that cannot be read hides only its own stream.
     pub(crate) async fn look(&self) -> Result<(), LogError> {
-        // Those that are known later may have been created behind the rows that are read.
+        // Before the heads are read: one that is created meanwhile may have its head behind those that were read.
         let known = self.unsealed.known();
-        let mut heads = HashMap::<StreamId, Head>::new();
+        let mut heads = HashMap::<StreamId, Option<Head>>::new();
         visit_rows(&*self.engine, keys::every_head(), |entry| {
-            if let (Ok(id), Ok(head)) = (keys::head_of(&entry.key), Head::decode(&entry.value)) {
-                heads.insert(id, head);
+            if let Ok(id) = keys::head_of(&entry.key) {
+                heads.insert(id, Head::decode(&entry.value).ok());
             }
         })
         .await?;
@@ -36,8 +36,8 @@ impl Logs {
             self.unsealed.deleted(id);
         }
         visit_rows(&*self.engine, keys::every_stream(), |entry| {
-            let Ok(stream) = OpenStream::of_row(entry) else { return };
-            if let Some(head) = heads.get(&stream.record.id) {
+            let Ok(stream) = OpenStream::from_row(entry) else { return };
+            if let Some(Some(head)) = heads.get(&stream.record.id) {
                 self.unsealed.changed(&stream, head);
             }
         })

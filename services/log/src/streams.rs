@@ -45,7 +45,7 @@ impl OpenStream {
     ///
     /// # Errors
     /// [`LogError::Corrupt`].
-    pub(crate) fn of_row(row: &Entry) -> Result<Arc<Self>, LogError> {
+    pub(crate) fn from_row(row: &Entry) -> Result<Arc<Self>, LogError> {
         let (account, name) = keys::stream_name_of(&row.key)?;
         let account = AccountName::parse(&account);
         let account = account.ok_or_else(|| LogError::corrupt("key of a stream"))?;

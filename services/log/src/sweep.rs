@@ -39,6 +39,36 @@ pub(crate) const RESTORABLE: Duration = Duration::from_secs(24 * 3600);
 /// How long the rows of a deleted stream are kept for calls in flight.
 pub(crate) const STREAM_GRACE: Duration = Duration::from_secs(60);
 
+/// What the steps of a tick did.
+#[derive(Default)]
+struct SweepOutcome {
+    /// A step has more to do.
+    more: bool,
+    /// The first error of a stream.
+    error: Option<LogError>,
+}
+
+impl SweepOutcome {
+    fn add(&mut self, step: Result<bool, LogError>) {
+        match step {
+            Ok(more) => self.more |= more,
+            Err(error) => {
+                self.error.get_or_insert(error);
+            }
+        }
+    }
+
+    /// Whether another step should follow at once. While one should, an error of another stream does not delay it.
+    fn into_result(self) -> Result<bool, LogError> {
+        match self.error {
+            Some(error) if self.more => tracing::warn!(%error, "a stream cannot be swept"),
+            Some(error) => return Err(error),
+            None => {}
+        }
+        Ok(self.more)
+    }
+}
+
 /// The background work.
 pub(crate) struct LogSweeper {
     logs: Logs,
@@ -66,18 +96,15 @@ impl LogSweeper {
     /// # Errors
     /// The first error; the other streams were visited too, and a later tick repeats the step.
     pub(crate) async fn tick(&self) -> Result<bool, LogError> {
-        let (mut more, mut outcome) = self.sweep_deleted().await?;
+        let mut outcome = SweepOutcome::default();
+        self.sweep_deleted(&mut outcome).await?;
         for stream in self.next_streams().await? {
-            let visited = match stream {
+            outcome.add(match stream {
                 Ok(stream) => self.visit(&stream).await,
                 Err(error) => Err(error),
-            };
-            match visited {
-                Ok(has_more) => more |= has_more,
-                Err(error) => outcome = outcome.and(Err(error)),
-            }
+            });
         }
-        outcome.map(|()| more)
+        outcome.into_result()
     }
 
     /// The streams of the next tick that this process works on.
@@ -91,7 +118,7 @@ impl LogSweeper {
             if streams.len() >= STREAMS_MAX {
                 break;
             }
-            let stream = OpenStream::of_row(entry);
+            let stream = OpenStream::from_row(entry);
             last = Some(&entry.key);
             if stream.as_ref().map_or(true, |stream| self.logs.is_ours(stream.record.id)) {
                 streams.push(stream);

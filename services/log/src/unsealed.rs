@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 use trestle_model::time::Ticks;
 
 use crate::{
-    stream::{Head, StreamId},
+    stream::{Head, RollPolicy, StreamId},
     streams::OpenStream,
 };
 
@@ -38,6 +38,8 @@ struct UnsealedState {
 #[derive(Debug)]
 struct UnsealedStream {
     stream: Arc<OpenStream>,
+    /// The sequence of the next record.
+    next: u64,
     bytes: u64,
     /// When the oldest of them arrived.
     since: u64,
@@ -46,16 +48,15 @@ struct UnsealedStream {
 impl UnsealedStream {
     /// Whether its records are to be sealed.
     fn is_due(&self, now: Ticks) -> bool {
-        let since = Ticks::new(self.since).unwrap_or(now);
-        let roll = self.stream.record.settings.roll;
-        self.bytes >= roll.max_bytes || now.since(since) >= roll.max_age
+        self.is_due_for(now, Duration::ZERO)
     }
 
-    /// Whether the process that works on it has not sealed them for long: it may not reach the object store.
-    fn is_late(&self, now: Ticks) -> bool {
+    /// Whether they have been due at least so long, as far as is known: each seal sets their age back.
+    fn is_due_for(&self, now: Ticks, time: Duration) -> bool {
         let since = Ticks::new(self.since).unwrap_or(now);
-        let roll = self.stream.record.settings.roll;
-        self.bytes >= roll.max_bytes.saturating_mul(2) || now.since(since) >= roll.max_age + LATE
+        let RollPolicy { max_age, max_bytes } = self.stream.record.settings.roll;
+        let from = if self.bytes >= max_bytes { Duration::ZERO } else { max_age };
+        now.since(since) >= from + time
     }
 }
 
@@ -71,9 +72,14 @@ impl UnsealedStreams {
         if head.unsealed_records() == 0 {
             state.streams.remove(&id);
         } else {
-            let (bytes, since) = (head.unsealed_bytes, head.unsealed_since);
+            let (next, bytes, since) =
+                (head.next_sequence, head.unsealed_bytes, head.unsealed_since);
             let stream = Arc::clone(stream);
-            state.streams.insert(id, UnsealedStream { stream, bytes, since });
+            let changed = UnsealedStream { stream, next, bytes, since };
+            // A position that was read before an append may come after it.
+            if state.streams.get(&id).is_none_or(|before| before.next <= next) {
+                state.streams.insert(id, changed);
+            }
         }
         if let Some(watched) = state.watched.get(&id) {
             watched.send_if_modified(|next| {
@@ -110,7 +116,7 @@ impl UnsealedStreams {
         state.watched.entry(id).or_insert_with(|| watch::channel(next).0).subscribe()
     }
 
-    /// The streams that this process is to seal, the oldest records first: its own, and those of others that are late.
+    /// The streams that this process is to seal, the oldest records first: its own, then those of others that are late.
     pub(crate) fn due(
         &self,
         now: Ticks,
@@ -118,10 +124,10 @@ impl UnsealedStreams {
     ) -> Vec<Arc<OpenStream>> {
         let state = self.state();
         let is_due = |it: &&UnsealedStream| {
-            it.is_due(now) && (is_ours(it.stream.record.id) || it.is_late(now))
+            it.is_due(now) && (is_ours(it.stream.record.id) || it.is_due_for(now, LATE))
         };
         let mut due: Vec<_> = state.streams.values().filter(is_due).collect();
-        due.sort_unstable_by_key(|stream| stream.since);
+        due.sort_unstable_by_key(|it| (!is_ours(it.stream.record.id), it.since));
         due.into_iter().map(|unsealed| Arc::clone(&unsealed.stream)).collect()
     }
 
@@ -186,12 +192,24 @@ mod tests {
     fn streams_of_other_processes_are_due_once_they_are_late() {
         let streams = UnsealedStreams::default();
         streams.changed(&stream(1), &head(1, 99, 0));
-        streams.changed(&stream(2), &head(1, 199, 1));
-        streams.changed(&stream(3), &head(1, 200, 5));
+        streams.changed(&stream(2), &head(1, 99, 1));
+        streams.changed(&stream(3), &head(1, 100, 5));
 
-        assert_eq!(due_of(&streams, 39, false), [3], "by its bytes");
+        assert_eq!(due_of(&streams, 34, false), [0; 0]);
+        assert_eq!(due_of(&streams, 35, false), [3], "by its bytes");
         assert_eq!(due_of(&streams, 40, false), [1, 3]);
         assert_eq!(due_of(&streams, 41, false), [1, 2, 3]);
+        let due = streams.due(ticks(41), |stream| stream.0 == 3);
+        let due: Vec<_> = due.iter().map(|stream| stream.record.id.0).collect();
+        assert_eq!(due, [3, 1, 2], "its own first");
+    }
+
+    #[test]
+    fn a_position_that_was_read_before_an_append_does_not_replace_it() {
+        let streams = UnsealedStreams::default();
+        streams.changed(&stream(1), &head(2, 100, 0));
+        streams.changed(&stream(1), &head(1, 50, 0));
+        assert_eq!(due(&streams, 1), [1]);
     }
 
     #[test]

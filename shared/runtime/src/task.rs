@@ -45,7 +45,8 @@ impl Task {
         }
     }
 
-    /// Waits at least `factor` times as long as the last step took, so that the loop uses a bounded part of the time.
+    /// Waits at least `factor` times as long as the last step took, unless it is woken, so that the loop uses a bounded
+    /// part of the time.
     #[must_use]
     pub fn resting(self, factor: u32) -> Self {
         Self { rest_factor: factor, ..self }
@@ -89,7 +90,7 @@ impl Task {
                 Err(error) => self.failed(&error),
             }
             let rest = began.elapsed().saturating_mul(self.rest_factor);
-            let wait = self.every.max(rest).mul_f64(0.75 + 0.5 * random().clamp(0.0, 1.0));
+            let wait = self.every.mul_f64(0.75 + 0.5 * random().clamp(0.0, 1.0)).max(rest);
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = self.wake.notified() => {}

@@ -7,8 +7,8 @@ use std::{
 
 use super::metadata::CachedMetadata;
 
-/// Keeps metadata of segments by the paths of their objects, which are never used again. The ids of segments of
-/// different streams may be equal, where several processes write to one store.
+/// Keeps metadata of segments by the paths of their objects: an object is created and never replaced. The ids of
+/// segments of different streams may be equal, where several processes write to one store.
 pub(crate) struct MetadataCache {
     bytes_max: usize,
     entries: Mutex<Entries>,

@@ -1,8 +1,8 @@
 //! The rows and objects of deleted streams.
 
-use trestle_kv::{Entry, ScanLimit};
+use trestle_kv::{Entry, ScanLimit, after_key};
 
-use super::{LogSweeper, STEP, STREAM_GRACE};
+use super::{LogSweeper, STEP, STREAM_GRACE, SweepOutcome};
 use crate::{
     error::LogError,
     keys::{self, StreamRow},
@@ -10,30 +10,39 @@ use crate::{
     stream::{SegmentRecord, StreamId},
 };
 
-/// Most deleted streams examined in one tick.
+/// Most deleted streams that a scan reads; after so many of its own a tick is over.
 const DELETED: ScanLimit = ScanLimit { rows: 100, bytes: 1024 * 1024 };
 
 impl LogSweeper {
     /// Reclaims a part of each deleted stream whose grace period has ended, while no backup reads objects.
     ///
     /// # Errors
-    /// A failed scan. What failed for a stream is returned, after the others.
-    pub(super) async fn sweep_deleted(&self) -> Result<(bool, Result<(), LogError>), LogError> {
-        let (mut more, mut outcome) = (false, Ok(()));
-        for entry in self.logs.engine.scan(&keys::deleted_streams(), DELETED).await?.entries {
-            match self.reclaim(entry).await {
-                Ok(has_more) => more |= has_more,
-                Err(error) => outcome = outcome.and(Err(error)),
+    /// A failed scan.
+    pub(super) async fn sweep_deleted(&self, outcome: &mut SweepOutcome) -> Result<(), LogError> {
+        let mut span = keys::deleted_streams();
+        let mut own = 0;
+        loop {
+            let scan = self.logs.engine.scan(&span, DELETED).await?;
+            let Some(last) = scan.entries.last() else { return Ok(()) };
+            span.start = after_key(&last.key).into();
+            for entry in scan.entries {
+                // The row of no stream is everybody's.
+                if keys::stream_of(&entry.key).map_or(true, |id| self.logs.is_ours(id)) {
+                    own += 1;
+                    outcome.add(self.reclaim(entry).await);
+                }
+            }
+            if !scan.more || own >= DELETED.rows {
+                return Ok(());
             }
         }
-        Ok((more, outcome))
     }
 
     /// Reclaims a part of a deleted stream. Returns whether more remains.
     async fn reclaim(&self, deleted: Entry) -> Result<bool, LogError> {
         let id = keys::stream_of(&deleted.key)?;
         let deleted_for = self.logs.engine.now().since(keys::decode_ticks(&deleted.value)?);
-        if deleted_for < STREAM_GRACE || !self.logs.is_ours(id) {
+        if deleted_for < STREAM_GRACE {
             return Ok(false);
         }
         let Some(_deletes) = self.logs.area.hold.begin_delete() else { return Ok(false) };

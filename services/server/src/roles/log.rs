@@ -19,7 +19,7 @@ use crate::{members::StoreMembers, process_error::ProcessError, storage_quota, s
 /// How often it removes what deleted and shortened streams left.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
-/// How often it looks at what other processes of the store appended, but for a tenth of the time at most.
+/// How often it looks at what other processes of the store appended; less often where a look takes long.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How many times as long as a look it waits before the next.
 const LOOK_PAUSE: u32 = 10;
@@ -27,11 +27,9 @@ const LOOK_PAUSE: u32 = 10;
 /// How long it waits before it seals records again, after a failure.
 const SEAL_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
-const NAME: &str = "log";
-
 /// See the module.
 pub const LOG: RoleSpec = RoleSpec {
-    name: NAME,
+    name: "log",
     services: &[LOG_SERVICE, OTLP_LOGS_SERVICE, OTLP_METRICS_SERVICE, OTLP_TRACE_SERVICE],
     writes: Some("trestle.storage.writes.log"),
     keyspaces: &[KEYSPACES],

@@ -64,7 +64,7 @@ async fn rests_longer_than_the_interval_where_its_steps_take_long() {
             }
         });
         let stop = CancellationToken::new();
-        let running = tokio::spawn(task.resting(10).run(stop.clone(), || 0.5));
+        let running = tokio::spawn(task.resting(10).run(stop.clone(), || 0.0));
 
         sleep(Duration::from_millis(second * 1000 - 1)).await;
         let before = ticks.load(Ordering::SeqCst);
