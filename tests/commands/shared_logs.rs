@@ -167,7 +167,7 @@ impl AnyServer {
 }
 
 /// Each text once, in any order.
-fn assert_all(texts: Vec<String>, appended: &BTreeSet<String>) {
+fn assert_all(texts: &[String], appended: &BTreeSet<String>) {
     let found: BTreeSet<_> = texts.iter().cloned().collect();
     assert_eq!((texts.len(), &found), (appended.len(), appended), "each once");
 }
@@ -221,7 +221,7 @@ async fn no_record_is_lost_while_servers_are_killed_and_end() {
         texts
     };
     let (followed, _) = join(follow, join(join_all(work), end)).await;
-    assert_all(followed, &streams[0].appended.lock().unwrap().clone());
+    assert_all(&followed, &streams[0].appended.lock().unwrap().clone());
 
     let late = start(&url, &bucket);
     for (name, stream) in names.iter().zip(&streams) {
@@ -229,7 +229,7 @@ async fn no_record_is_lost_while_servers_are_killed_and_end() {
         let each = at_each([&kept, &late], name);
         sealed(&each[0]).await;
         for stream in &each {
-            assert_all(log_texts(&stream.read().await.unwrap().records), &appended);
+            assert_all(&log_texts(&stream.read().await.unwrap().records), &appended);
             let stats = stats(stream).await;
             assert_eq!((stats.next_sequence, stats.segment_records), (240, 240));
         }
