@@ -39,6 +39,7 @@ use crate::{
     process_error::ProcessError,
     roles::{DrainAction, QUEUE, ROLES, TABLE},
     settings::Settings,
+    store_copy::marker,
     upstreams,
 };
 
@@ -173,7 +174,16 @@ impl StoreMembers {
         let failed = |reason: String| ProcessError::Members { reason };
         store.renew().await.map_err(|error| failed(error.to_string()))?;
         store.read_others(Duration::ZERO).await.map_err(|error| failed(error.to_string()))?;
-        Ok(Self(Some(store)))
+        // A copy into the store that began since then has looked for rows after it put its marker.
+        let copying = marker::of_database(&*store.engine).await;
+        let members = Self(Some(store));
+        match copying.map_err(|error| failed(error.to_string()))? {
+            None => Ok(members),
+            Some(text) => {
+                members.leave().await;
+                Err(ProcessError::Copying { from: marker::shown(&text) })
+            }
+        }
     }
 
     /// The proof that a call is from another process of the store.

@@ -65,6 +65,8 @@ pub fn open(
         let recover = || FjallEngine::open(options);
         let engine = slow::watch(SLOW_RECOVERY, || log_recovery(settings), recover);
         let engine = Arc::new(engine?);
+        // A copy may have begun in a directory that was empty at the first look.
+        check_restored(settings)?;
         observe_engine(meter, &engine);
         let (disk, checkpointer) = (engine.disk_space(), engine.checkpointer());
         let changes = engine.change_log();

@@ -60,13 +60,18 @@ pub async fn run(args: &StoreCopyArgs, output: &OutputArgs) -> Result<(), CliErr
         }
         let rules = rules();
         let copy = StoreCopy { rules: &rules, from: &source.rows, to: &target.rows };
-        let objects = ObjectCopy { from: &source.objects, to: &target.objects };
+        let objects = ObjectCopy {
+            from: &source.objects,
+            to: &target.objects,
+            accepts_loss: args.accept_loss,
+        };
         let summary = copy.run(&objects, printed).await?;
-        if summary.differences.count == 0 {
-            source.check_stopped().await?;
+        let is_whole = summary.is_whole(args.accept_loss);
+        if is_whole {
+            source.check_unchanged().await?;
             target.finish().await?;
         }
-        summary.print(&places, printed)
+        summary.print(&places, is_whole, printed)
     };
     let done = interrupts.unless_pressed(Box::pin(work)).await;
     let printed = out.finish();

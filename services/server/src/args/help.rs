@@ -144,8 +144,8 @@ Exit codes:
 
 /// Of `store copy`.
 pub(super) const STORE_COPY_HELP: &str = "\
-Rows and objects are copied, and then compared. The source is not changed. No server starts on the copy before it is
-complete; the same command continues one that was interrupted.
+Rows and objects are copied, and then compared. What the source stores is not changed. No server starts on the copy
+before it is complete; the same command continues one that was interrupted.
 
 Examples:
   trestle store copy --from ./data --to postgres://trestle@db/trestle --to-blob-url s3://objects/prod
@@ -153,7 +153,7 @@ Examples:
 
 Exit codes:
     0  done, and the copy is the same
-    1  failed; the copy differs; or the source lacks objects that its rows name, which are listed
+    1  failed; the copy differs; or the source lacks objects that its rows name
     2  usage: a malformed flag or value, no store in the source, or a target of something else
     5  a store is unavailable or in use; try again
   130  interrupted by Ctrl-C

@@ -33,4 +33,7 @@ pub struct StoreCopyArgs {
     /// the data directory]
     #[arg(long, value_name = "URL")]
     pub to_blob_url: Option<String>,
+    /// Copy the rest where the source lacks objects that its rows name, or has rows that cannot be read
+    #[arg(long)]
+    pub accept_loss: bool,
 }

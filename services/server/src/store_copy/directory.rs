@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File, TryLockError},
     io::{self, Read as _, Write as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -70,16 +71,29 @@ impl CopyDirectory {
             admit(None, is_empty()?, &marker.source)?;
         }
         let mut lock =
-            File::options().create(true).truncate(false).read(true).write(true).open(file)?;
+            File::options().create(true).truncate(false).read(true).write(true).open(&file)?;
         lock.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => BeginError::Locked,
             TryLockError::Error(error) => error.into(),
         })?;
+        // Another command may have finished, and removed it, before the lock.
+        if !is_at(&lock, &file)? {
+            return Err(BeginError::Locked);
+        }
         let mut found = String::new();
         lock.read_to_string(&mut found)?;
         // Nothing else is made before it has its text.
         let found = Some(found).filter(|found| !found.is_empty());
-        let admitted = admit(found.as_deref(), is_empty()?, &marker.source)?;
+        let admitted = match admit(found.as_deref(), is_empty()?, &marker.source) {
+            Ok(admitted) => admitted,
+            Err(refused) => {
+                // A server that started meanwhile has the directory.
+                if found.is_none() {
+                    fs::remove_file(&file)?;
+                }
+                return Err(refused.into());
+            }
+        };
         if admitted == CopyStart::New {
             lock.write_all(marker.to_string().as_bytes())?;
             lock.sync_all()?;
@@ -140,6 +154,16 @@ impl CopyDirectory {
     }
 }
 
+/// Whether a file is what a path names.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let file = file.metadata()?;
+    match fs::metadata(path) {
+        Ok(found) => Ok((found.dev(), found.ino()) == (file.dev(), file.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// Removes a directory that no engine opens.
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
@@ -181,6 +205,18 @@ mod tests {
         fs::write(path.join("own"), "x").unwrap();
         assert!(matches!(begin("s 2"), Err(BeginError::Refused(CopyRefused::Occupied))));
         assert!(!path.join(FILE).exists() && path.join("own").exists());
+    }
+
+    #[test]
+    fn a_marker_that_was_removed_is_that_of_no_directory() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        let file = File::create(&path).unwrap();
+        assert!(is_at(&file, &path).unwrap());
+        fs::remove_file(&path).unwrap();
+        assert!(!is_at(&file, &path).unwrap());
+        File::create(&path).unwrap();
+        assert!(!is_at(&file, &path).unwrap());
     }
 
     #[tokio::test]

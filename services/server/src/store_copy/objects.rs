@@ -4,7 +4,8 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use trestle_backup::{ObjectAreaName, ObjectName};
 use trestle_command::errors::CliError;
 use trestle_objects::{
-    ObjectArea, ObjectStorage, SourceObjects, TransferError, copy_object, object_size,
+    ObjectArea, ObjectStorage, ObjectTransfer, SourceObjects, TransferError, copy_object,
+    object_size,
 };
 
 use super::summary::CopySummary;
@@ -17,6 +18,8 @@ pub(crate) struct ObjectCopy<'a> {
     pub(crate) from: &'a SourceObjects,
     /// None where the target has no place for objects.
     pub(crate) to: &'a Option<ObjectStorage>,
+    /// Whether what the source lacks is left out.
+    pub(crate) accepts_loss: bool,
 }
 
 fn failed(error: &TransferError) -> CliError {
@@ -30,6 +33,15 @@ fn shown(name: &ObjectName) -> String {
         ObjectAreaName::Logs => "log",
     };
     format!("{area}/{}", name.path)
+}
+
+fn lacking(name: &ObjectName) -> CliError {
+    let text = format!(
+        "the source lacks an object that a row names: object=`{}`; check where its objects are, or leave out what is \
+         lost with --accept-loss",
+        shown(name)
+    );
+    CliError::Source { text, busy: false }
 }
 
 impl ObjectCopy<'_> {
@@ -48,7 +60,8 @@ impl ObjectCopy<'_> {
         })
     }
 
-    /// Copies objects. Those that the source lacks are found when both are compared.
+    /// Copies objects. One that the source lacks ends the copy, before the row that names it: the place may be a wrong
+    /// one. Where that is accepted, it is reported when both are compared.
     pub(super) async fn copy(&self, names: Vec<ObjectName>) -> Result<(), CliError> {
         let copies = stream::iter(names).map(|name| async move {
             let area = self.area(&name)?;
@@ -56,7 +69,10 @@ impl ObjectCopy<'_> {
                 ObjectAreaName::Blobs => copy_object(&*self.from.blobs, area, &name.path).await,
                 ObjectAreaName::Logs => copy_object(&*self.from.logs, area, &name.path).await,
             };
-            copied.map(drop).map_err(|error| failed(&error))
+            match copied.map_err(|error| failed(&error))? {
+                ObjectTransfer::Missing if !self.accepts_loss => Err(lacking(&name)),
+                _ => Ok(()),
+            }
         });
         copies.buffer_unordered(AT_ONCE).try_collect().await
     }

@@ -72,7 +72,7 @@ impl CopyPlaces {
         })
     }
 
-    /// Checks what the target must have for this source, and that neither is a part of the other.
+    /// Checks what the target must have for this source, and that it is not a part of it.
     ///
     /// # Errors
     /// [`CliError::Usage`], or a directory that cannot be read.
@@ -109,6 +109,7 @@ mod tests {
             from_password_file: None,
             to_password_file: None,
             to_blob_url: url.map(str::to_owned),
+            accept_loss: false,
         };
         CopyPlaces::parse(&args).map_err(|error| error.to_string())
     }

@@ -102,6 +102,8 @@ pub(super) struct SourceStore {
     pub(super) state: String,
     /// No version, and no time that the store has shown, is greater.
     pub(super) floor: Ticks,
+    /// A database, and the floor of its versions when it was opened.
+    opened: Option<(PostgresAddress, Ticks)>,
 }
 
 impl SourceStore {
@@ -137,6 +139,7 @@ impl SourceStore {
             url,
             state: format!("directory {id} {}", floor.get()),
             floor: floor.max(SystemClock.now()),
+            opened: None,
         })
     }
 
@@ -164,6 +167,7 @@ impl SourceStore {
         Ok(Self {
             state: format!("database {id:032x} {}", floor.get()),
             floor: floor.max(engine.now()),
+            opened: Some((address.clone(), floor)),
             rows: SourceRows::Engine(engine),
             objects,
             has_objects: url.is_some(),
@@ -171,15 +175,23 @@ impl SourceStore {
         })
     }
 
-    /// Checks that no server was started meanwhile.
+    /// Checks that no server was started meanwhile. A directory is locked.
     ///
     /// # Errors
     /// One was, or a failed store.
-    pub(super) async fn check_stopped(&self) -> Result<(), CliError> {
-        match &self.rows {
-            SourceRows::Directory(_) => Ok(()),
-            SourceRows::Engine(engine) => check_stopped(&**engine).await,
+    pub(super) async fn check_unchanged(&self) -> Result<(), CliError> {
+        let (SourceRows::Engine(engine), Some((address, floor))) = (&self.rows, &self.opened)
+        else {
+            return Ok(());
+        };
+        check_stopped(&**engine).await?;
+        // The first change of each process raises the floor.
+        let again = database::open_at(address.clone()).await.map_err(|error| unreached(&error))?;
+        if again.version_floor() == *floor {
+            return Ok(());
         }
+        let text = "a server changed the source during the copy: empty the target, and copy again";
+        Err(CliError::Source { text: text.to_owned(), busy: false })
     }
 }
 

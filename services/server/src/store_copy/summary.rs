@@ -81,11 +81,21 @@ impl CopySummary {
         self.total(|keyspace| keyspace.rows.rows)
     }
 
+    /// Whether servers may start on the copy: it is as its source, which lacks nothing or whose loss is accepted.
+    pub(crate) fn is_whole(&self, accepts_loss: bool) -> bool {
+        self.differences.count == 0 && (self.missing.count == 0 || accepts_loss)
+    }
+
     /// Prints it.
     ///
     /// # Errors
     /// [`CliError::Rejected`] where the copy differs, or the source lacks objects.
-    pub(super) fn print(&self, places: &CopyPlaces, out: &mut Output) -> Result<(), CliError> {
+    pub(super) fn print(
+        &self,
+        places: &CopyPlaces,
+        is_whole: bool,
+        out: &mut Output,
+    ) -> Result<(), CliError> {
         for difference in &self.differences.first {
             out.note(difference);
         }
@@ -96,6 +106,10 @@ impl CopySummary {
         out.either(&self.human(&from, &to), &self.json(&from, &to))?;
         if self.differences.count > 0 {
             out.note("no server starts on the copy: empty the target, and copy again");
+        } else if !is_whole {
+            out.note(
+                "no server starts on the copy: continue it with --accept-loss to leave that out",
+            );
         }
         match self.differences.count + self.missing.count == 0 {
             true => Ok(()),

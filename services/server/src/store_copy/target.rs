@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use trestle_command::errors::CliError;
-use trestle_kv::{Engine, ScanLimit};
+use trestle_kv::{CommitError, Engine, Keyspace, ScanLimit};
 use trestle_kv_postgres::{PostgresAddress, PostgresEngine};
 use trestle_objects::ObjectStorage;
 use uuid::Uuid;
 
 use super::{
     directory::CopyDirectory,
-    marker::{self, CopyMarker, CopyStart, HeldMarker},
+    marker::{self, CopyMarker, CopyRefused, CopyStart, HeldMarker},
     place::{CopyPlaces, StorePlace},
     rows::{PAUSE, TargetRows, span, taken_over},
     source::{SourceStore, broken, unreached, unread, unwritten},
@@ -27,7 +27,7 @@ pub(super) struct TargetStore {
 }
 
 /// A target that is not written.
-pub(super) fn refused(place: &StorePlace, refused: &marker::CopyRefused) -> CliError {
+pub(super) fn refused(place: &StorePlace, refused: &CopyRefused) -> CliError {
     CliError::Usage(format!("--to cannot be used: {refused}: `{}`", place.shown()))
 }
 
@@ -75,6 +75,11 @@ impl TargetStore {
             .map_err(|error| refused(&places.to, &error))?;
         let held = HeldMarker::put(&*engine, found, &own).await;
         let held = held.map_err(|error| unwritten(&error))?.ok_or_else(taken_over)?;
+        // A server that started since has rows, or finds the marker after it has written one.
+        if admitted == CopyStart::New && !self::is_empty(&*engine).await? {
+            held.remove(&*engine).await.map_err(|error| unwritten(&error))?;
+            return Err(refused(&places.to, &CopyRefused::Occupied));
+        }
         database.raise_floor(source.floor).await.map_err(|error| unreached(&error))?;
         let objects = match &places.url {
             Some(url) => Some(
@@ -95,7 +100,16 @@ impl TargetStore {
         let TargetRows { engine, marker, .. } = rows;
         drop(objects);
         if let Some(marker) = marker {
-            let removed = marker.remove(&*engine).await.map_err(|error| unwritten(&error))?;
+            let removed = match marker.remove(&*engine).await {
+                // It may be gone nevertheless.
+                Err(error @ CommitError::Unknown { .. }) => {
+                    match marker::of_database(&*engine).await {
+                        Ok(None) => true,
+                        _ => return Err(unwritten(&error)),
+                    }
+                }
+                removed => removed.map_err(|error| unwritten(&error))?,
+            };
             return if removed { Ok(()) } else { Err(taken_over()) };
         }
         match directory {
@@ -105,9 +119,10 @@ impl TargetStore {
     }
 }
 
-/// Whether a database has no row.
+/// Whether a database has no row but a marker.
 async fn is_empty(engine: &dyn Engine) -> Result<bool, CliError> {
-    for keyspace in database::keyspaces() {
+    let is_marker = |keyspace: &Keyspace| keyspace.name == marker::KEYSPACE.name;
+    for keyspace in database::keyspaces().into_iter().filter(|it| !is_marker(it)) {
         let scan = engine.scan(&span(&keyspace), ScanLimit { rows: 1, bytes: 1 }).await;
         if !scan.map_err(|error| unread(&error))?.entries.is_empty() {
             return Ok(false);

@@ -142,6 +142,7 @@ struct CopyWorld {
     source_objects: ObjectStorage,
     target: MemoryEngine,
     target_objects: Option<ObjectStorage>,
+    accepts_loss: bool,
 }
 
 impl CopyWorld {
@@ -163,7 +164,8 @@ impl CopyWorld {
         }
         let (rules, from) = (test_rules(), SourceRows::Engine(Arc::new(source.clone())));
         let target_objects = Some(ObjectStorage::in_memory());
-        Self { rules, from, source, source_objects, target, target_objects }
+        let accepts_loss = false;
+        Self { rules, from, source, source_objects, target, target_objects, accepts_loss }
     }
 
     /// Marks the target, as a command that begins or continues a copy does.
@@ -178,7 +180,8 @@ impl CopyWorld {
     async fn copy_to(&self, to: &TargetRows) -> Result<CopySummary, CliError> {
         let (blobs, logs) = (&self.source_objects.blobs, &self.source_objects.logs);
         let from = SourceObjects { blobs: Arc::clone(&blobs.store), logs: Arc::clone(&logs.store) };
-        let objects = ObjectCopy { from: &from, to: &self.target_objects };
+        let (target, accepts_loss) = (&self.target_objects, self.accepts_loss);
+        let objects = ObjectCopy { from: &from, to: target, accepts_loss };
         let copy = StoreCopy { rules: &self.rules, from: &self.from, to };
         copy.run(&objects, &Output::standard(&output())).await
     }
@@ -274,17 +277,25 @@ async fn differences_of_rows_and_objects_are_found() {
 
     assert_eq!((summary.copied(), summary.differences.count), (0, 4));
     let places = CopyPlaces::parse(&args("from", "to")).unwrap();
-    let printed = summary.print(&places, &mut Output::standard(&output()));
+    let printed = summary.print(&places, false, &mut Output::standard(&output()));
     assert!(matches!(printed, Err(CliError::Rejected)), "{printed:?}");
 }
 
 #[tokio::test]
-async fn what_the_source_lacks_is_reported_and_the_rest_is_copied() {
-    let world = CopyWorld::new().await;
+async fn what_the_source_lacks_ends_the_copy_or_is_left_out() {
+    let mut world = CopyWorld::new().await;
     world.source_objects.blobs.delete("two").await.unwrap();
     put(&world.source, &[6], b"corrupt".to_vec()).await;
+    let marker = Some(world.mark().await);
+    let engine = Arc::new(world.target.clone());
+    let ended = world.copy_to(&target(engine, marker)).await.unwrap_err().to_string();
+    assert!(ended.contains("blob/two") && ended.contains("--accept-loss"), "{ended}");
+    let named = [&[NAMES_OBJECT], &b"two"[..]].concat();
+    assert!(!rows_of(&world.target).await.contains_key(&named[..]), "no row without its object");
 
+    world.accepts_loss = true;
     let summary = world.copy().await;
+    assert!(summary.is_whole(true) && !summary.is_whole(false));
 
     assert_eq!((summary.objects, summary.missing.count, summary.differences.count), (2, 2, 0));
     assert_eq!(rows_of(&world.target).await.get(&[6][..]).map(|it| &it[..]), Some(&b"corrupt"[..]));
@@ -315,6 +326,7 @@ fn args(from: &str, to: &str) -> StoreCopyArgs {
         from_password_file: None,
         to_password_file: None,
         to_blob_url: None,
+        accept_loss: false,
     }
 }
 
