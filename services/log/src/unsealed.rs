@@ -123,12 +123,12 @@ impl UnsealedStreams {
         is_ours: impl Fn(StreamId) -> bool,
     ) -> Vec<Arc<OpenStream>> {
         let state = self.state();
-        let is_due = |it: &&UnsealedStream| {
-            it.is_due(now) && (is_ours(it.stream.record.id) || it.is_due_for(now, LATE))
-        };
-        let mut due: Vec<_> = state.streams.values().filter(is_due).collect();
-        due.sort_unstable_by_key(|it| (!is_ours(it.stream.record.id), it.since));
-        due.into_iter().map(|unsealed| Arc::clone(&unsealed.stream)).collect()
+        let due = state.streams.values().filter(|it| it.is_due(now));
+        let due = due.map(|it| (!is_ours(it.stream.record.id), it));
+        let mut due: Vec<_> =
+            due.filter(|(is_foreign, it)| !is_foreign || it.is_due_for(now, LATE)).collect();
+        due.sort_unstable_by_key(|(is_foreign, it)| (*is_foreign, it.since));
+        due.into_iter().map(|(_, it)| Arc::clone(&it.stream)).collect()
     }
 
     /// Waits until a stream has reached the bytes of its policy, at most for this time.
