@@ -7,9 +7,10 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
+use serde_json::Value;
 use tonic::Code;
 use trestle_kv_postgres::testing::PostgresServer;
 use trestle_proto::queue::v1 as proto;
@@ -17,7 +18,7 @@ use trestle_tests::{
     CallError, HANG, Queue, Server, duration, metric, receipt_of, seconds, text, text_of, texts,
 };
 
-use crate::members::members;
+use crate::{client::succeeds, members::members};
 
 const ROLES: [&str; 2] = ["--roles", "gateway,table,queue"];
 
@@ -73,6 +74,25 @@ async fn forwarded(server: &Server) -> f64 {
     metric(&server.page("/metrics").await, "trestle_store_forwarded").unwrap_or_default()
 }
 
+/// The jobs of the three processes that `trestle status` shows, once it shows that they serve as many queues.
+async fn shown(server: &Server, queues: u64) -> Vec<String> {
+    let deadline = Instant::now() + HANG;
+    loop {
+        let status = succeeds(server, &["status", "-o", "json"]).output;
+        let status: Value = serde_json::from_str(&status).expect("JSON");
+        let processes = status["processes"].as_array().expect("a list");
+        let served: Vec<_> = processes.iter().filter_map(|it| it["queues"].as_u64()).collect();
+        if served.len() == 3 && served.iter().sum::<u64>() == queues {
+            let jobs = processes.iter().flat_map(|it| it["jobs"].as_array().expect("a list"));
+            let mut jobs: Vec<_> = jobs.map(|job| job.as_str().unwrap().to_owned()).collect();
+            jobs.sort();
+            return jobs;
+        }
+        assert!(Instant::now() < deadline, "{status:#}");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_server_answers_for_all_queues() {
     let Some(postgres) = PostgresServer::start(&[]).await else { return };
@@ -115,6 +135,7 @@ async fn each_server_answers_for_all_queues() {
     }
     for server in &servers {
         assert!(forwarded(server).await > 0.0, "none is the owner of all");
+        assert_eq!(shown(server, 12).await, ["queue-sweep", "table-sweep"], "each once");
     }
     for server in servers {
         assert_eq!(server.terminate(), Some(0));

@@ -44,6 +44,7 @@ use std::{
     process::ExitCode,
 };
 
+use futures::future::LocalBoxFuture;
 use trestle_command::{
     errors::CliError,
     interrupt::Interrupts,
@@ -106,12 +107,12 @@ pub(crate) struct DataDirectory {
 }
 
 /// Runs a command; errors go to standard error. The data directory of [`SourceArgs`] must be set.
-pub async fn run_backup(
+pub fn run_backup(
     command: BackupCommand,
     rules: StoreRules,
     output: &OutputArgs,
-) -> ExitCode {
-    finish(Box::pin(run(command, rules, output)).await, output.is_json(), None)
+) -> LocalBoxFuture<'_, ExitCode> {
+    Box::pin(async move { finish(run(command, rules, output).await, output.is_json(), None) })
 }
 
 async fn run(

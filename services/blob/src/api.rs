@@ -32,6 +32,7 @@ use trestle_proto::blob::v1::{self as proto, blob_service_server::BlobService};
 use trestle_rpc::call_statistics::StatisticsRecorder;
 use trestle_rpc::layer::shares::CallHolder;
 use trestle_rpc::response_stream::ResponseStream;
+use trestle_rpc::served_store::StoreProcesses;
 use trestle_rpc::service_properties;
 use trestle_rpc::upstream::in_process::{RequestMessages, respond};
 
@@ -64,6 +65,7 @@ pub struct BlobApi {
     copy_hosts: Arc<CopyHosts>,
     servers: RemoteServers,
     random: fn() -> u128,
+    processes: StoreProcesses,
     started_at: Ticks,
 }
 
@@ -73,7 +75,7 @@ type ReadResponses = ResponseStream<proto::ReadBlobResponse>;
 impl BlobApi {
     /// Serves the blobs in the engine and the object store.
     pub(crate) fn new(deps: BlobDeps) -> Self {
-        let BlobDeps { engine, objects, clock, copy_hosts, random, storage } = deps;
+        let BlobDeps { engine, objects, clock, copy_hosts, random, storage, processes } = deps;
         let (started_at, objects) = (clock.now(), Objects::new(objects));
         #[expect(clippy::cast_possible_truncation, reason = "any 64 of the random bits")]
         let mark = (random)() as u64;
@@ -84,7 +86,17 @@ impl BlobApi {
         let blobs = Blobs { engine: Arc::clone(&engine), objects, ids, memory, reads };
         let sweeper = Arc::new(BlobSweeper::new(blobs.clone()));
         let (copy_hosts, servers) = (Arc::new(copy_hosts), RemoteServers::new());
-        Self { engine, containers, blobs, sweeper, copy_hosts, servers, random, started_at }
+        Self {
+            engine,
+            containers,
+            blobs,
+            sweeper,
+            copy_hosts,
+            servers,
+            random,
+            processes,
+            started_at,
+        }
     }
 
     /// What an upload of a request needs.
@@ -324,6 +336,7 @@ impl BlobApi {
         let (objects, quotas) =
             (self.blobs.objects.name(), self.containers.quotas(access.account()));
         let stats = render::service_stats(&self.engine.status(), objects, self.started_at, pending);
-        Ok(proto::GetServiceStatsResponse { quotas, ..stats })
+        let processes = self.processes.list();
+        Ok(proto::GetServiceStatsResponse { quotas, processes, ..stats })
     }
 }

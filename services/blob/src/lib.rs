@@ -54,7 +54,9 @@ use trestle_model::limits::MESSAGE_BYTES_MAX;
 use trestle_model::time::Clock;
 use trestle_objects::ObjectArea;
 use trestle_proto::blob::v1::blob_service_server::BlobServiceServer;
-use trestle_rpc::{layer::middleware::MiddlewareService, quota::StorageQuotas};
+use trestle_rpc::{
+    layer::middleware::MiddlewareService, quota::StorageQuotas, served_store::StoreProcesses,
+};
 
 pub use crate::{
     api::BlobApi,
@@ -83,6 +85,8 @@ pub struct BlobDeps {
     pub random: fn() -> u128,
     /// The quotas of accounts on what they store.
     pub storage: StorageQuotas,
+    /// The processes that serve the store.
+    pub processes: StoreProcesses,
 }
 
 /// The blob role of a process.

@@ -19,6 +19,7 @@ mod token;
 
 use std::process::ExitCode;
 
+use futures::future::LocalBoxFuture;
 use trestle_command::{
     flags::ClientArgs,
     outcome::{end_call, finish},
@@ -74,19 +75,19 @@ pub enum ClientCommand {
 /// Runs a command and prints its answer; errors go to standard error.
 ///
 /// Must be called on a Tokio runtime. The exit codes are those in the command's help.
-pub async fn run(command: ClientCommand, client: &ClientArgs) -> ExitCode {
+pub fn run(command: ClientCommand, client: &ClientArgs) -> LocalBoxFuture<'_, ExitCode> {
     let reads_only = command.reads_only();
-    let result = match command {
-        ClientCommand::Table(command) => Box::pin(table::run(command, client)).await,
-        ClientCommand::Entity(command) => Box::pin(table::run_entity(command, client)).await,
-        ClientCommand::Queue(command) => Box::pin(queue::run(command, client)).await,
-        ClientCommand::Message(command) => Box::pin(queue::run_message(command, client)).await,
-        ClientCommand::Blob(command) => Box::pin(blob::run(command, client)).await,
-        ClientCommand::Log(command) => Box::pin(log::run(command, client)).await,
-        ClientCommand::Bench(command) => Box::pin(bench::run(command, client)).await,
-        ClientCommand::Status => Box::pin(status::run(client)).await,
+    let result: LocalBoxFuture<'_, _> = match command {
+        ClientCommand::Table(command) => Box::pin(table::run(command, client)),
+        ClientCommand::Entity(command) => Box::pin(table::run_entity(command, client)),
+        ClientCommand::Queue(command) => Box::pin(queue::run(command, client)),
+        ClientCommand::Message(command) => Box::pin(queue::run_message(command, client)),
+        ClientCommand::Blob(command) => Box::pin(blob::run(command, client)),
+        ClientCommand::Log(command) => Box::pin(log::run(command, client)),
+        ClientCommand::Bench(command) => Box::pin(bench::run(command, client)),
+        ClientCommand::Status => Box::pin(status::run(client)),
     };
-    end_call(result, client, reads_only).await
+    Box::pin(async move { end_call(result.await, client, reads_only).await })
 }
 
 /// Creates or explains a shared access signature; errors go to standard error. Nothing is sent.

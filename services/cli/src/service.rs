@@ -1,7 +1,7 @@
 //! What services have in common: their properties, and the stored access policies of tables, queues and containers.
 
 use serde_json::{Map, Value, json};
-use trestle_proto::service::v1::{Durability, QuotaUsage};
+use trestle_proto::service::v1::{Durability, QuotaUsage, StoreProcess};
 
 mod policies;
 mod properties;
@@ -32,6 +32,12 @@ pub(crate) fn quotas(quotas: Vec<QuotaUsage>) -> Value {
         (name, json!({ "usage": usage, "quota": limit }))
     };
     Value::Object(quotas.into_iter().map(field).collect::<Map<_, _>>())
+}
+
+/// The processes that serve the store; none where one has it to itself.
+pub(crate) fn processes(processes: Vec<StoreProcess>) -> Option<Value> {
+    let row = |StoreProcess { instance_id, roles, jobs, queues }: StoreProcess| json!({ "instance_id": instance_id, "roles": roles, "jobs": jobs, "queues": queues });
+    (!processes.is_empty()).then(|| processes.into_iter().map(row).collect())
 }
 
 /// The name of a durability.

@@ -22,7 +22,7 @@ use trestle_proto::{
 
 use crate::{
     datetime, queue,
-    service::{durability_name, instance_id, quotas},
+    service::{durability_name, instance_id, processes, quotas},
     table,
 };
 
@@ -41,6 +41,8 @@ const ACCEPTED: &str = "accepted";
 /// What is of one process and its disk.
 const OF_PROCESS: [&str; 5] =
     ["start_time", "free_bytes", "storage_bytes", "instance_id", "account_stored_bytes"];
+/// The processes that serve the store with this one.
+const PROCESSES: &str = "processes";
 /// What the roles of a process report one after the other.
 const MEASURED_BY_ROLE: [&str; 3] = ["start_time", "free_bytes", "account_stored_bytes"];
 /// The time in which all roles of a process start, for servers that report no id of the process.
@@ -108,6 +110,11 @@ fn merged(states: &[(&str, Value)]) -> Value {
     let fields = |state: &Value| state.as_object().cloned().unwrap_or_default();
     let (mut common, mut roles) = (Map::new(), Map::new());
     for (name, _) in states.iter().flat_map(|(_, state)| fields(state)) {
+        if name == PROCESSES {
+            common
+                .insert(name, joined(states.iter().filter_map(|(_, state)| state.get(PROCESSES))));
+            continue;
+        }
         let reported: Vec<_> =
             states.iter().filter(|(_, state)| state.get(&name).is_some()).collect();
         match reported.as_slice() {
@@ -124,6 +131,28 @@ fn merged(states: &[(&str, Value)]) -> Value {
     }
     let roles = (!roles.is_empty()).then_some(roles);
     with_fields(Value::Object(common), json!({ "roles": roles }))
+}
+
+/// The processes that roles report, each once: a role knows its own jobs, and one of them the numbers of queues.
+fn joined<'a>(reported: impl Iterator<Item = &'a Value>) -> Value {
+    let mut processes: Vec<Value> = Vec::new();
+    for process in reported.filter_map(Value::as_array).flatten() {
+        let id = &process["instance_id"];
+        let Some(known) = processes.iter_mut().find(|known| &known["instance_id"] == id) else {
+            processes.push(process.clone());
+            continue;
+        };
+        if known["queues"].is_null() {
+            known["queues"] = process["queues"].clone();
+        }
+        let (Some(jobs), Some(more)) = (known["jobs"].as_array_mut(), process["jobs"].as_array())
+        else {
+            continue;
+        };
+        let added: Vec<_> = more.iter().filter(|job| !jobs.contains(job)).cloned().collect();
+        jobs.extend(added);
+    }
+    if processes.is_empty() { Value::Null } else { Value::Array(processes) }
 }
 
 /// Whether two roles report the same in a field. The roles of a process start one after the other.
@@ -204,6 +233,7 @@ async fn blob(session: &Session) -> Result<Value, CliError> {
         "storage_bytes": stats.storage_bytes,
         "free_bytes": stats.free_bytes,
         "containers_being_reclaimed": stats.containers_being_reclaimed,
+        "processes": processes(stats.processes),
     });
     Ok(with_fields(record, quotas(stats.quotas)))
 }
@@ -289,6 +319,29 @@ mod tests {
         for role in ["table", "queue"] {
             assert_eq!(two["roles"][role]["account_stored_bytes"]["usage"], 7, "{role}");
         }
+    }
+
+    #[test]
+    fn processes_are_listed_once_with_the_jobs_that_any_role_knows() {
+        let process = |id: &str, jobs: &[&str], queues: Option<u64>| -> Value {
+            let roles = ["table", "queue"];
+            json!({ "instance_id": id, "roles": roles, "jobs": jobs, "queues": queues })
+        };
+        let state = |processes: Value| json!({ "engine": "postgres", "processes": processes });
+        let of_tables = json!([process("a", &["table-sweep"], None), process("b", &[], None)]);
+        let of_queues =
+            json!([process("b", &["queue-sweep"], Some(2)), process("c", &[], Some(0))]);
+
+        let shown = merged(&[("table", state(of_tables)), ("queue", state(of_queues))]);
+
+        let all = json!([
+            process("a", &["table-sweep"], None),
+            process("b", &["queue-sweep"], Some(2)),
+            process("c", &[], Some(0)),
+        ]);
+        assert_eq!(shown, json!({ "engine": "postgres", "processes": all, "roles": null }));
+        let alone = merged(&[("table", state(Value::Null)), ("queue", state(Value::Null))]);
+        assert_eq!(alone["processes"], Value::Null);
     }
 
     #[test]

@@ -28,6 +28,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use azure::Azure;
 use azurite::Azurite;
+use futures::future::LocalBoxFuture;
 use plan::ImportPlan;
 use progress::{MigrationProgress, Tracker};
 use serde_json::{Value, json};
@@ -63,8 +64,8 @@ struct ImportTarget<'a> {
 /// to standard error.
 ///
 /// Must be called on a Tokio runtime. The exit codes are those in the command's help.
-pub async fn run_import(command: ImportCommand, client: &ClientArgs) -> ExitCode {
-    finish_call(Box::pin(run(command, client)).await, client).await
+pub fn run_import(command: ImportCommand, client: &ClientArgs) -> LocalBoxFuture<'_, ExitCode> {
+    Box::pin(async move { finish_call(run(command, client).await, client).await })
 }
 
 async fn run(command: ImportCommand, client: &ClientArgs) -> Result<(), CliError> {

@@ -21,6 +21,7 @@ mod filter;
 mod fixture;
 #[cfg(feature = "testing")]
 pub mod fuzzing;
+mod heads;
 mod json;
 mod keys;
 mod layout;

@@ -4,15 +4,13 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
-
 use trestle_kv::visit_rows;
 
 use crate::{
     error::LogError,
+    heads::read_heads,
     keys,
     logs::Logs,
-    stored::StoredForm as _,
     stream::{Head, StreamId},
     streams::OpenStream,
 };
@@ -25,15 +23,15 @@ impl Logs {
     pub(crate) async fn look(&self) -> Result<(), LogError> {
         // Before the heads are read: one that is created meanwhile may have its head behind those that were read.
         let known = self.unsealed.known();
-        let mut heads = HashMap::<StreamId, Option<Head>>::new();
-        visit_rows(&*self.engine, keys::every_head(), |entry| {
-            if let Ok(id) = keys::head_of(&entry.key) {
-                heads.insert(id, Head::decode(&entry.value).ok());
-            }
-        })
-        .await?;
-        for id in known.into_iter().filter(|id| !heads.contains_key(id)) {
-            self.unsealed.deleted(id);
+        let heads = read_heads(&*self.engine).await?;
+        for id in known.iter().filter(|id| !heads.contains_key(id)) {
+            self.unsealed.deleted(*id);
+        }
+        let is_of_interest = |(id, head): (&StreamId, &Option<Head>)| {
+            known.contains(id) || head.is_some_and(|head| head.unsealed_records() > 0)
+        };
+        if !heads.iter().any(is_of_interest) {
+            return Ok(());
         }
         visit_rows(&*self.engine, keys::every_stream(), |entry| {
             let Ok(stream) = OpenStream::from_row(entry) else { return };

@@ -125,6 +125,12 @@ impl Head {
     pub(crate) fn unsealed_records(&self) -> u64 {
         self.next_sequence.saturating_sub(self.sealed_before)
     }
+
+    /// Bytes of what is not sealed, and of the segments.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        let unsealed = if self.unsealed_records() > 0 { self.unsealed_bytes } else { 0 };
+        unsealed.saturating_add(self.segment_bytes)
+    }
 }
 
 /// A published segment.

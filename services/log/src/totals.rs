@@ -3,13 +3,14 @@
 #[cfg(test)]
 mod tests;
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
-use trestle_kv::{Entry, ScanLimit, Span, scan_in_steps};
+use trestle_kv::{ScanLimit, scan_in_steps};
 use trestle_model::time::Ticks;
 
 use crate::{
     error::LogError,
+    heads::read_heads,
     keys,
     logs::Logs,
     stored::StoredForm as _,
@@ -59,23 +60,16 @@ impl Logs {
     /// # Errors
     /// A failed read.
     pub(crate) async fn totals(&self) -> Result<StreamTotals, LogError> {
-        let heads = self.all(keys::every_head()).await?;
-        // A row that cannot be read hides no other stream; the sweep reports it.
-        let heads = heads.iter().filter_map(|entry| {
-            Some((keys::head_of(&entry.key).ok()?, Head::decode(&entry.value).ok()?))
-        });
-        let heads: HashMap<_, _> = heads.collect();
+        let heads = read_heads(&*self.engine).await?;
         let (mut totals, now) = (StreamTotals::default(), self.engine.now());
-        for entry in self.all(keys::every_stream()).await? {
+        let streams =
+            scan_in_steps(&*self.engine, keys::every_stream(), STEP, MEASURED_STREAMS_MAX);
+        for entry in streams.await? {
             let Ok(record) = StreamRecord::decode(&entry.value) else { continue };
             // A stream that was created after the heads were read counts without records.
-            let head = heads.get(&record.id).copied().unwrap_or_default();
+            let head = heads.get(&record.id).copied().flatten().unwrap_or_default();
             totals.add(&record, &head, now);
         }
         Ok(totals)
-    }
-
-    async fn all(&self, span: Span) -> Result<Vec<Entry>, LogError> {
-        Ok(scan_in_steps(&*self.engine, span, STEP, MEASURED_STREAMS_MAX).await?)
     }
 }

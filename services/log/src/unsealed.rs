@@ -2,7 +2,7 @@
 //! from the heads of the streams.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -95,7 +95,7 @@ impl UnsealedStreams {
     }
 
     /// The streams that have unsealed records here, or followers.
-    pub(crate) fn known(&self) -> Vec<StreamId> {
+    pub(crate) fn known(&self) -> HashSet<StreamId> {
         let state = self.state();
         state.streams.keys().chain(state.watched.keys()).copied().collect()
     }

@@ -21,6 +21,7 @@ use trestle_proto::queue::v1::{self as proto, queue_service_server::QueueService
 use trestle_rpc::call_statistics::StatisticsRecorder;
 use trestle_rpc::layer::admission::check_wait;
 use trestle_rpc::layer::deadline::CallDeadline;
+use trestle_rpc::served_store::StoreProcesses;
 
 pub use self::handover::Handovers;
 use self::{
@@ -49,6 +50,7 @@ pub struct QueueApi {
     engine: Arc<dyn Engine>,
     messages: MessageOperations,
     sweeper: Arc<Sweeper>,
+    processes: StoreProcesses,
     started_at: Ticks,
 }
 
@@ -64,7 +66,7 @@ impl QueueApi {
         let mut messages = MessageOperations::new(engine, deps.clock, deps.random, policy);
         messages.queues = messages.queues.with_quotas(deps.storage);
         let sweeper = Arc::new(Sweeper::new(messages.clone()));
-        Self { engine: deps.engine, messages, sweeper, started_at }
+        Self { engine: deps.engine, messages, sweeper, processes: deps.processes, started_at }
     }
 
     /// Ends the wait of every consumer, now and later.
@@ -72,9 +74,12 @@ impl QueueApi {
         self.messages.shutdown.cancel();
     }
 
-    /// The backlogs of all queues.
-    pub(crate) async fn backlogs(&self) -> Result<Backlogs, QueueError> {
-        self.messages.backlogs().await
+    /// See [`MessageOperations::backlogs`].
+    pub(crate) async fn backlogs(
+        &self,
+        each: impl FnMut(&str, &str) + Send,
+    ) -> Result<Backlogs, QueueError> {
+        self.messages.backlogs(each).await
     }
 
     /// Measures what accounts store.
@@ -367,6 +372,7 @@ impl QueueService for QueueApi {
         let pending = self.sweeper.pending().await.map_err(rejected)?;
         let quotas = self.messages.queues.quotas(&account);
         let stats = render::service_stats(&self.engine.status(), self.started_at, pending);
-        answer(Ok(proto::GetServiceStatsResponse { quotas, ..stats }))
+        let processes = self.processes.list();
+        answer(Ok(proto::GetServiceStatsResponse { quotas, processes, ..stats }))
     }
 }

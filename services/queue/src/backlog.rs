@@ -58,17 +58,21 @@ pub struct Backlogs {
 }
 
 impl MessageOperations {
-    /// The backlogs of all queues.
+    /// The backlogs of all queues. `each` is called with the account and the name of every queue.
     ///
     /// # Errors
     /// A failed read.
-    pub(crate) async fn backlogs(&self) -> Result<Backlogs, QueueError> {
+    pub(crate) async fn backlogs(
+        &self,
+        mut each: impl FnMut(&str, &str) + Send,
+    ) -> Result<Backlogs, QueueError> {
         let counts = self.message_counts().await?;
         let (mut queues, mut found, mut dead_letter_queues) = (0, Vec::new(), HashSet::new());
         for entry in self.all(keys::all_queues()).await? {
             queues += 1;
             let QueueRecord { id, settings, .. } = QueueRecord::decode(&entry.value)?;
             let (account, queue) = keys::queue_of(&entry.key)?;
+            each(&account, &queue);
             if let Some(policy) = settings.dead_letter {
                 dead_letter_queues.insert((account.clone(), policy.queue.as_str().to_owned()));
             }

@@ -58,7 +58,9 @@ use trestle_identity::access_policy::recheck::PolicyRechecks;
 use trestle_kv::Engine;
 use trestle_model::{fault::Fault, limits::MESSAGE_BYTES_MAX, time::Clock};
 use trestle_proto::queue::v1::queue_service_server::QueueServiceServer;
-use trestle_rpc::{layer::middleware::MiddlewareService, quota::StorageQuotas};
+use trestle_rpc::{
+    layer::middleware::MiddlewareService, quota::StorageQuotas, served_store::StoreProcesses,
+};
 
 pub use crate::{
     api::{Handovers, QueueApi},
@@ -82,6 +84,8 @@ pub struct QueueDeps {
     pub random: fn() -> u128,
     /// The quotas of accounts on what they store.
     pub storage: StorageQuotas,
+    /// The processes that serve the store.
+    pub processes: StoreProcesses,
     /// Which queues this process serves; none: all of them, since it has the engine to itself.
     pub placement: Option<Arc<dyn QueuePlacement>>,
 }
@@ -120,12 +124,12 @@ impl QueueRole {
         self.api.shut_down();
     }
 
-    /// The backlogs of all queues in the store.
+    /// The backlogs of all queues in the store. `each` is called with the account and the name of every queue.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub async fn backlogs(&self) -> Result<Backlogs, Fault> {
-        Ok(self.api.backlogs().await?)
+    pub async fn backlogs(&self, each: impl FnMut(&str, &str) + Send) -> Result<Backlogs, Fault> {
+        Ok(self.api.backlogs(each).await?)
     }
 
     /// Measures what accounts store in queues, if an account has a quota on it. To be called every few seconds, less

@@ -9,15 +9,23 @@ use trestle_queue::{Backlogs, QueueBacklog, QueueRole};
 use trestle_rpc::semconv;
 use trestle_runtime::{admin::AdminPage, task::Task};
 
-use crate::measured::{Measured, Points, point};
+use crate::{
+    measured::{Measured, Points, point},
+    members::StoreMembers,
+};
 
 /// Ranks that the metrics have, which bounds their label.
 const RANKS: usize = 5;
 /// Most queues on the page.
 const SHOWN_MAX: usize = 100;
 
-/// The task that measures the queues of a role, and the page; the metrics are on `meter`.
-pub(crate) fn measured(queue: &QueueRole, meter: &Meter) -> (Task, AdminPage) {
+/// The task that measures the queues of a role, and the page; the metrics are on `meter`. `members` gets the numbers of
+/// queues.
+pub(crate) fn measured(
+    queue: &QueueRole,
+    members: &StoreMembers,
+    meter: &Meter,
+) -> (Task, AdminPage) {
     let measured = Measured::<Backlogs>::default();
     measured.observe(meter, semconv::QUEUES, |backlogs| point(backlogs.queues as f64));
     measured.observe(meter, semconv::MESSAGES, |backlogs| point(messages(backlogs, |_| true)));
@@ -28,10 +36,14 @@ pub(crate) fn measured(queue: &QueueRole, meter: &Meter) -> (Task, AdminPage) {
         ranked(backlogs.with_messages.iter().map(|backlog| backlog.messages as f64))
     });
     measured.observe(meter, semconv::OLDEST_MESSAGES, |backlogs| ranked(oldest(backlogs)));
-    let queue = queue.clone();
+    let (queue, members) = (queue.clone(), members.clone());
     let task = measured.task("queue-backlogs", move || {
-        let queue = queue.clone();
-        async move { queue.backlogs().await }
+        let (queue, mut owners) = (queue.clone(), members.count_queues());
+        async move {
+            let backlogs = queue.backlogs(|account, queue| owners.count(account, queue)).await?;
+            owners.publish();
+            Ok(backlogs)
+        }
     });
     (task, page(measured))
 }

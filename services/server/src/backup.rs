@@ -1,7 +1,11 @@
 //! What `trestle backup` needs of the services: which objects a row names, and what a restore changes.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
+use futures::future::LocalBoxFuture;
 use trestle_backup::{
     BackupCommand, DiffArgs, MountedBackup, ObjectAreaName, ObjectName, RestoreArgs, StoreRules,
 };
@@ -9,6 +13,7 @@ use trestle_command::{
     client::Session,
     errors::CliError,
     flags::ClientArgs,
+    outcome::{end_call, finish_call},
     output::{Output, report_line},
 };
 use trestle_import::{CopyArgs, TrestleSource};
@@ -56,11 +61,13 @@ pub fn locate(
     Ok(())
 }
 
-/// Copies what is named of a backup into the server of a client.
-///
-/// # Errors
-/// A backup that cannot be read, a name that it has not, targets that are not empty, errors of the server.
-pub async fn restore_named(args: RestoreArgs, client: &ClientArgs) -> Result<(), CliError> {
+/// Copies what is named of a backup into the server of a client. Errors go to standard error: a backup that cannot be
+/// read, a name that it has not, targets that are not empty, errors of the server.
+pub fn restore_named(args: RestoreArgs, client: &ClientArgs) -> LocalBoxFuture<'_, ExitCode> {
+    Box::pin(async move { finish_call(restore_into(args, client).await, client).await })
+}
+
+async fn restore_into(args: RestoreArgs, client: &ClientArgs) -> Result<(), CliError> {
     let mounted = args.open(rules()).await?;
     let name = format!("{} of {}", mounted.id, mounted.instant);
     // In the current directory, where copies out of other backups may be at work.
@@ -86,11 +93,13 @@ pub async fn restore_named(args: RestoreArgs, client: &ClientArgs) -> Result<(),
     copied
 }
 
-/// Prints what differs between tables of a backup and those of the server of a client.
-///
-/// # Errors
-/// A backup that cannot be read, a table that neither has, errors of the server.
-pub async fn diff(args: DiffArgs, client: &ClientArgs) -> Result<(), CliError> {
+/// Prints what differs between tables of a backup and those of the server of a client. Errors go to standard error: a
+/// backup that cannot be read, a table that neither has, errors of the server.
+pub fn diff(args: DiffArgs, client: &ClientArgs) -> LocalBoxFuture<'_, ExitCode> {
+    Box::pin(async move { end_call(compare_tables(args, client).await, client, true).await })
+}
+
+async fn compare_tables(args: DiffArgs, client: &ClientArgs) -> Result<(), CliError> {
     let mounted = args.open(rules()).await?;
     let shown = show(mounted, args.from_account, client).await?;
     let mut output = Output::standard(&client.output);

@@ -1,6 +1,7 @@
 //! The store in a database, in place of a data directory.
 
 mod binding;
+pub(crate) mod text_row;
 
 use std::{fs, io, path::Path, sync::Arc};
 

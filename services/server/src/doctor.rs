@@ -11,6 +11,7 @@ mod reach;
 
 pub use self::finding::{DoctorFinding, DoctorReport, Severity};
 
+use futures::future::LocalBoxFuture;
 use trestle_model::time::{Clock, Ticks};
 
 use crate::{
@@ -28,7 +29,14 @@ pub fn expiries(settings: &Settings, now: Ticks) -> (Vec<String>, Vec<String>) {
 ///
 /// # Errors
 /// The runtime ends, or [`ProcessError::Restoring`]: nothing else is of interest then.
-pub async fn examine(
+pub fn examine<'a>(
+    settings: &'a Settings,
+    clock: &'static dyn Clock,
+) -> LocalBoxFuture<'a, Result<DoctorReport, ProcessError>> {
+    Box::pin(examine_all(settings, clock))
+}
+
+async fn examine_all(
     settings: &Settings,
     clock: &'static dyn Clock,
 ) -> Result<DoctorReport, ProcessError> {

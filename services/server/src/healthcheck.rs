@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use futures::future::LocalBoxFuture;
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus};
 use trestle_cli::status::limitation;
 pub use trestle_cli::status::{READ_ONLY, STOPPED, WRITES};
@@ -44,19 +45,22 @@ pub fn endpoint(sources: Sources<'_>) -> Result<String, ConfigError> {
 ///
 /// # Errors
 /// Why it does not, as a text.
-pub async fn check(
-    endpoint: &str,
-    tls: &TlsArgs,
+pub fn check<'a>(
+    endpoint: &'a str,
+    tls: &'a TlsArgs,
     service: String,
-) -> Result<Option<&'static str>, String> {
-    let called = called_address(endpoint, tls);
-    match tokio::time::timeout(CHECK_WITHIN, call(endpoint, tls, service)).await {
-        Err(_) => Err(format!("no answer in time: endpoint=`{called}`")),
-        Ok(Ok(checked)) => checked.map_err(|reason| format!("{reason}, endpoint=`{called}`")),
-        Ok(Err(error)) => {
-            Err(trestle_command::outcome::explained(error, endpoint, tls).await.described(&called))
+) -> LocalBoxFuture<'a, Result<Option<&'static str>, String>> {
+    Box::pin(async move {
+        let called = called_address(endpoint, tls);
+        match tokio::time::timeout(CHECK_WITHIN, call(endpoint, tls, service)).await {
+            Err(_) => Err(format!("no answer in time: endpoint=`{called}`")),
+            Ok(Ok(checked)) => checked.map_err(|reason| format!("{reason}, endpoint=`{called}`")),
+            Ok(Err(error)) => {
+                let error = trestle_command::outcome::explained(error, endpoint, tls).await;
+                Err(error.described(&called))
+            }
         }
-    }
+    })
 }
 
 /// The limitation of a service that serves, if any; else the reason why it does not.

@@ -18,9 +18,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     huge_pages::disable();
     let Cli { command, client } = Cli::of_process();
-    let call = |command| {
-        process::call(client.clone(), |client| Box::pin(trestle_cli::run(command, client)))
-    };
+    let call = |command| process::call(client.clone(), |client| trestle_cli::run(command, client));
     let outcome = match command {
         Command::Serve(args) => serve::serve(&args),
         Command::Healthcheck(args) => healthcheck::healthcheck(args),
@@ -40,7 +38,7 @@ fn main() -> ExitCode {
         }),
         Command::Token(args) => Ok(trestle_cli::run_token(args, client.is_quiet())),
         Command::Import(command) => {
-            process::call(client, |client| Box::pin(trestle_import::run_import(command, client)))
+            process::call(client, |client| trestle_import::run_import(command, client))
         }
         Command::Status => call(ClientCommand::Status),
         Command::Table(command) => call(ClientCommand::Table(command)),

@@ -6,12 +6,14 @@
 //! does no harm.
 
 mod address;
+mod listed;
 mod peers;
 mod placement;
 mod secret;
 mod serving;
 
 use std::{
+    collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering::SeqCst},
@@ -20,7 +22,6 @@ use std::{
 };
 
 use opentelemetry::metrics::Meter;
-use serde_json::json;
 use tokio::time::{Instant, timeout};
 use tracing::{debug, info, warn};
 use trestle_identity::gateway_secret::GatewaySecret;
@@ -30,7 +31,7 @@ use trestle_kv::{
 };
 use trestle_model::time::Ticks;
 use trestle_rpc::{instance::instance_id, quota::LiveQuotas, semconv, upstream::Remote};
-use trestle_runtime::{admin::AdminPage, task::Task};
+use trestle_runtime::task::Task;
 
 pub(crate) use self::serving::{secret_row, serving};
 use self::{peers::PeerLinks, secret::SECRET};
@@ -134,6 +135,8 @@ struct SharedStore {
     /// Those that counted at the last look, this one included once it has a row.
     known: Mutex<Vec<StoreMember>>,
     jobs: Mutex<Vec<(&'static str, &'static str)>>,
+    /// How many queues each process serves, by its key, at the last count; none before the first.
+    queues: Mutex<Option<HashMap<Vec<u8>, u64>>>,
     /// When the row was renewed last.
     renewed: Mutex<Option<Instant>>,
     /// When it was looked last. One look at a time.
@@ -172,18 +175,12 @@ impl StoreMembers {
         let store = Arc::new(store);
         store.observe(&deps.meter);
         let failed = |reason: String| ProcessError::Members { reason };
-        store.renew().await.map_err(|error| failed(error.to_string()))?;
-        store.read_others(Duration::ZERO).await.map_err(|error| failed(error.to_string()))?;
-        // A copy into the store that began since then has looked for rows after it put its marker.
-        let copying = marker::of_database(&*store.engine).await;
-        let members = Self(Some(store));
-        match copying.map_err(|error| failed(error.to_string()))? {
-            None => Ok(members),
-            Some(text) => {
-                members.leave().await;
-                Err(ProcessError::Copying { from: marker::shown(&text) })
-            }
+        let unfinished = store.enter().await.map_err(|error| failed(error.to_string()))?;
+        if let Some(copy) = unfinished {
+            return Err(ProcessError::Copying { from: marker::shown(&copy) });
         }
+        store.read_others(Duration::ZERO).await.map_err(|error| failed(error.to_string()))?;
+        Ok(Self(Some(store)))
     }
 
     /// The proof that a call is from another process of the store.
@@ -233,13 +230,6 @@ impl StoreMembers {
             debug!("the row of this process remains until its time is over");
         }
     }
-
-    /// The page of the processes.
-    pub(crate) fn page(&self) -> Option<AdminPage> {
-        let store = Arc::clone(self.0.as_ref()?);
-        let about = "the processes that serve the store, and the jobs of this one, as JSON";
-        Some(AdminPage { path: "/members", about, json: Arc::new(move || store.json()) })
-    }
 }
 
 impl SharedStore {
@@ -248,9 +238,19 @@ impl SharedStore {
         own: StoreMember,
         (quotas, links): (LiveQuotas, PeerLinks),
     ) -> Self {
-        let (known, jobs, renewed, looked, to_itself) = Default::default();
-        let is_leaving = AtomicBool::new(false);
-        Self { engine, own, quotas, links, known, jobs, renewed, looked, to_itself, is_leaving }
+        Self {
+            engine,
+            own,
+            quotas,
+            links,
+            known: Mutex::default(),
+            jobs: Mutex::default(),
+            queues: Mutex::default(),
+            renewed: Mutex::default(),
+            looked: tokio::sync::Mutex::default(),
+            to_itself: Mutex::default(),
+            is_leaving: AtomicBool::new(false),
+        }
     }
 
     /// Reports how many processes are known. Holds the store weakly, so that metrics keep none open.
@@ -272,6 +272,10 @@ impl SharedStore {
     /// The jobs of this process, each with its role, whichever process does them.
     fn jobs(&self) -> MutexGuard<'_, Vec<(&'static str, &'static str)>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_own(&self, member: &StoreMember) -> bool {
+        member.key == self.own.key
     }
 
     fn renewed(&self) -> Option<Instant> {
@@ -300,6 +304,24 @@ impl SharedStore {
     fn sharing(&self, members: &[StoreMember]) -> usize {
         let shares = |member: &&StoreMember| member.has(TABLE.name) && self.own.has(TABLE.name);
         members.iter().filter(shares).count().max(1)
+    }
+
+    /// Writes the row of this process, or returns the marker of an unfinished copy into the store: a copy looks for
+    /// rows once it has put its marker, so one of both sees the other.
+    async fn enter(&self) -> Result<Option<String>, CommitError> {
+        let mut spec = ChangeSpec::new(domain());
+        let (marker, own) = (marker::read(&mut spec), self.own.clone());
+        let change = move |reads: &Reads<'_>, version: Version| {
+            let (mut writes, copy) = (Writes::new(), reads.get(marker));
+            if copy.is_none() {
+                writes.put(own.key.clone(), own.row(version.ticks()));
+            }
+            let copy = copy.map(|text| String::from_utf8_lossy(text).into_owned());
+            Ok::<_, CommitError>((writes, copy))
+        };
+        let unfinished = transact(&*self.engine, spec, change).await??;
+        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        Ok(unfinished)
     }
 
     async fn renew(&self) -> Result<(), CommitError> {
@@ -381,22 +403,6 @@ impl SharedStore {
             Ok::<_, CommitError>((writes, ()))
         };
         transact(&*self.engine, spec, change).await?
-    }
-
-    fn json(&self) -> String {
-        let rows: Vec<_> = self
-            .known()
-            .iter()
-            .map(|member| {
-                json!({
-                    "instance_id": String::from_utf8_lossy(member.id()),
-                    "roles": member.roles,
-                    "address": member.address,
-                    "this": member.key == self.own.key,
-                })
-            })
-            .collect();
-        format!("{:#}\n", json!({ "members": rows, "jobs": self.own_jobs() }))
     }
 }
 

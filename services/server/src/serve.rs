@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures::future::LocalBoxFuture;
 use opentelemetry::metrics::Meter;
 use tracing::{info, warn};
 use trestle_backup::{MountArgs, MountedBackup};
@@ -67,15 +68,17 @@ impl Server {
     ///
     /// # Errors
     /// Every kind of [`ProcessError`].
-    pub async fn serve(
+    pub fn serve(
         self,
         print: fn(&str) -> Result<(), ProcessError>,
-    ) -> Result<(), ProcessError> {
-        let telemetry = Telemetry::start(&self.settings.telemetry, rand::random)?;
-        telemetry.install()?;
-        let ended = self.serve_with(&telemetry, print).await;
-        telemetry.shutdown().await;
-        ended
+    ) -> LocalBoxFuture<'static, Result<(), ProcessError>> {
+        Box::pin(async move {
+            let telemetry = Telemetry::start(&self.settings.telemetry, rand::random)?;
+            telemetry.install()?;
+            let ended = self.serve_with(&telemetry, print).await;
+            telemetry.shutdown().await;
+            ended
+        })
     }
 
     async fn serve_with(

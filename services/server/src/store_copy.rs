@@ -22,6 +22,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
+use futures::future::LocalBoxFuture;
 use trestle_backup::StoreRules;
 use trestle_command::{
     errors::CliError,
@@ -46,7 +47,14 @@ use crate::{args::StoreCopyArgs, backup};
 /// # Errors
 /// A source that is served or is no store, a target of something else, a failed store, [`CliError::Rejected`] where the
 /// copy differs or the source lacks objects.
-pub async fn run(args: &StoreCopyArgs, output: &OutputArgs) -> Result<(), CliError> {
+pub fn run<'a>(
+    args: &'a StoreCopyArgs,
+    output: &'a OutputArgs,
+) -> LocalBoxFuture<'a, Result<(), CliError>> {
+    Box::pin(copy_store(args, output))
+}
+
+async fn copy_store(args: &StoreCopyArgs, output: &OutputArgs) -> Result<(), CliError> {
     let mut out = Output::standard(output);
     let mut interrupts = Interrupts::listen()?;
     let printed = &mut out;

@@ -13,19 +13,20 @@ use trestle_identity::{access_policy::recheck::PolicyRechecks, caller::Caller};
 use trestle_kv::Engine;
 use trestle_model::fault::{Fault, Violations};
 use trestle_model::name::{AccountName, TableName};
-use trestle_model::time::{Clock, Ticks};
+use trestle_model::time::Ticks;
 use trestle_proto::table::v1::{
     self as proto,
     table_service_server::{SERVICE_NAME, TableService},
 };
 use trestle_rpc::call_statistics::StatisticsRecorder;
-use trestle_rpc::quota::StorageQuotas;
 use trestle_rpc::response_stream::ResponseStream;
+use trestle_rpc::served_store::StoreProcesses;
 use trestle_rpc::service_properties;
 use trestle_rpc::status::IntoStatus as _;
 
 use self::access_log::{AccessLogFields, record_cost};
 use crate::{
+    TableDeps,
     authorize::{self, EntityAccess, TableAction},
     error::TableError,
     operation::EntityOperation,
@@ -34,7 +35,7 @@ use crate::{
     sweep::DeletedTableSweeper,
     table_settings::TableSettings,
     tables::{ListTables, Tables},
-    throttle::Throttle,
+    throttle::{self, Throttle},
     write::{EntityWriter, NewVersion},
 };
 
@@ -51,17 +52,16 @@ pub struct TableApi {
     settings: TableSettings,
     sweeper: DeletedTableSweeper,
     throttle: Arc<Throttle>,
+    processes: StoreProcesses,
     started_at: Ticks,
 }
 
 impl TableApi {
-    /// Serves the tables in `engine`; `clock` is the wall clock.
-    pub(crate) fn new(
-        engine: Arc<dyn Engine>,
-        clock: Arc<dyn Clock>,
-        throttle: Arc<Throttle>,
-        storage: StorageQuotas,
-    ) -> Self {
+    /// Serves the tables in the engine.
+    pub(crate) fn new(deps: TableDeps) -> Self {
+        let TableDeps { engine, clock, quotas, storage, processes, meter } = deps;
+        let throttle = Arc::new(Throttle::new(quotas, &meter));
+        throttle::observe(&throttle, &meter);
         let started_at = clock.now();
         Self {
             tables: Tables::new(Arc::clone(&engine), Arc::clone(&clock)).with_quotas(storage),
@@ -72,6 +72,7 @@ impl TableApi {
             started_at,
             engine,
             throttle,
+            processes,
         }
     }
 
@@ -397,6 +398,7 @@ impl TableService for TableApi {
         let hottest = self.throttle.hottest(Some(&account), hottest);
         stats.hottest_partitions = hottest.into_iter().map(render::hot_partition).collect();
         stats.quotas = self.tables.quotas(&account);
+        stats.processes = self.processes.list();
         Ok(Response::new(stats))
     }
 }

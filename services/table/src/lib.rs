@@ -48,8 +48,8 @@ use trestle_model::{fault::Fault, limits::MESSAGE_BYTES_MAX, time::Clock};
 use trestle_proto::table::v1::table_service_server::TableServiceServer;
 use trestle_rpc::layer::middleware::MiddlewareService;
 use trestle_rpc::quota::{HeavyHitter, LiveQuotas, StorageQuotas};
+use trestle_rpc::served_store::StoreProcesses;
 
-use crate::throttle::Throttle;
 pub use crate::{
     api::TableApi, corrupt::CorruptRecord, error::TableError, keys::KEYSPACES,
     throttle::HotPartition,
@@ -65,6 +65,8 @@ pub struct TableDeps {
     pub quotas: LiveQuotas,
     /// The quotas of accounts on what they store.
     pub storage: StorageQuotas,
+    /// The processes that serve the store.
+    pub processes: StoreProcesses,
     /// Makes the instruments that count operations over a quota.
     pub meter: Meter,
 }
@@ -79,9 +81,7 @@ impl TableRole {
     /// Builds the service. Starts nothing.
     #[must_use]
     pub fn new(deps: TableDeps) -> Self {
-        let throttle = Arc::new(Throttle::new(deps.quotas, &deps.meter));
-        throttle::observe(&throttle, &deps.meter);
-        Self { api: TableApi::new(deps.engine, deps.clock, throttle, deps.storage) }
+        Self { api: TableApi::new(deps) }
     }
 
     /// The gRPC service.

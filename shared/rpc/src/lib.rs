@@ -21,6 +21,7 @@ pub mod quota;
 pub mod response_stream;
 pub mod rpc_path;
 pub mod semconv;
+pub mod served_store;
 pub mod service_properties;
 pub mod small_file;
 pub mod status;

@@ -95,13 +95,18 @@ shown() {
 # Lines without what differs from run to run.
 stable() { grep -vE '"(timestamp|etag|bytes)"'; }
 same() { [ -n "$(shown "$1")" ] && diff <(shown "$1" | stable) <(stable) && echo same; }
-listed() { grpcurl -plaintext "$grpc" list | same "localhost:50051 list"; }
-found() {
-  call "$tables/GetEntity" '{"table": "orders", "partition_key": "c42", "row_key": "0001"}' |
-    same "localhost:50051 $tables/GetEntity"
+listed() {
+  grpcurl -plaintext "$grpc" list | diff - <(printf '%s\n' grpc.health.v1.Health \
+    grpc.reflection.v1.ServerReflection grpc.reflection.v1alpha.ServerReflection \
+    opentelemetry.proto.collector.{logs.v1.Logs,metrics.v1.Metrics,trace.v1.Trace}Service \
+    trestle.{blob.v1.Blob,log.v1.Log,queue.v1.Queue,table.v1.Table}Service) && echo same
 }
-expect "the services are those that README shows" '^same$' listed
-expect "the entity is the one that README shows" '^same$' found
+inserted() {
+  call "$tables/InsertEntity" '{"table": "orders", "entity": {"partition_key": "c42", "row_key": "0009"}}' |
+    same "localhost:50051 $tables/InsertEntity"
+}
+expect "the services are listed" '^same$' listed
+expect "the answer is the one that README shows" '^same$' inserted
 load() {
   ghz --insecure "$@" --total 500 --concurrency 10 --call "$tables.GetEntity" \
     --data '{"table": "orders", "partition_key": "c42", "row_key": "0001"}' "$grpc"

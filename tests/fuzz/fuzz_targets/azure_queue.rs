@@ -19,7 +19,7 @@ use trestle_identity::{
 use trestle_kv::MemoryEngine;
 use trestle_model::time::{ManualClock, Ticks};
 use trestle_queue::{QueueDeps, QueueRole};
-use trestle_rpc::{quota::StorageQuotas, upstream::Upstream};
+use trestle_rpc::{quota::StorageQuotas, served_store::StoreProcesses, upstream::Upstream};
 
 const ACCOUNT: &str = "devstoreaccount1";
 const METHODS: [&str; 8] = ["GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH", "BREW"];
@@ -73,10 +73,10 @@ fuzz_target!(|requests: Vec<FuzzRequest>| {
     let clock = Arc::new(ManualClock::new(Ticks::from_unix(1_763_726_400, 0).expect("in range")));
     let engine = MemoryEngine::with_clock(trestle_queue::KEYSPACES, clock.clone());
     let (engine, random) = (Arc::new(engine), || 7);
-    let storage = StorageQuotas::default();
+    let (storage, processes) = (StorageQuotas::default(), StoreProcesses::default());
     let role = {
         let (clock, placement) = (clock.clone(), None);
-        QueueRole::new(QueueDeps { engine, clock, random, storage, placement })
+        QueueRole::new(QueueDeps { engine, clock, random, storage, processes, placement })
     };
     let identity = Identity::new(Accounts::new([Account::development()]), clock, true);
     let upstream = Upstream::local(role.server());

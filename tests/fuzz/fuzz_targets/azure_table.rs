@@ -20,6 +20,7 @@ use trestle_identity::{
 use trestle_kv::MemoryEngine;
 use trestle_model::time::{ManualClock, Ticks};
 use trestle_rpc::quota::{LiveQuotas, StorageQuotas};
+use trestle_rpc::served_store::StoreProcesses;
 use trestle_rpc::upstream::Upstream;
 use trestle_table::{TableDeps, TableRole};
 
@@ -105,8 +106,11 @@ fuzz_target!(|requests: Vec<FuzzRequest>| {
     let clock = Arc::new(ManualClock::new(Ticks::from_unix(1_763_726_400, 0).expect("in range")));
     let engine = Arc::new(MemoryEngine::with_clock(trestle_table::KEYSPACES, clock.clone()));
     let (quotas, meter) = (LiveQuotas::default(), NoopMeterProvider::new().meter("fuzz"));
-    let storage = StorageQuotas::default();
-    let role = TableRole::new(TableDeps { engine, clock: clock.clone(), quotas, storage, meter });
+    let (storage, processes) = (StorageQuotas::default(), StoreProcesses::default());
+    let role = {
+        let clock = clock.clone();
+        TableRole::new(TableDeps { engine, clock, quotas, storage, processes, meter })
+    };
     let identity = Identity::new(Accounts::new([Account::development()]), clock, true);
     let upstream = Upstream::local(role.server());
     let deps = trestle_azure::EdgeDeps { upstream, identity, compresses: false };

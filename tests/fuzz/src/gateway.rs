@@ -28,6 +28,7 @@ use trestle_rpc::layer::methods::Methods;
 use trestle_rpc::layer::trace::TraceLayer;
 use trestle_rpc::propagation::Traces;
 use trestle_rpc::quota::{LiveQuotas, StorageQuotas};
+use trestle_rpc::served_store::StoreProcesses;
 use trestle_rpc::upstream::Upstream;
 use trestle_table::TableRole;
 
@@ -90,6 +91,7 @@ impl Gateway {
             clock: clock.clone(),
             quotas: LiveQuotas::default(),
             storage: StorageQuotas::default(),
+            processes: StoreProcesses::default(),
             meter: meter.clone(),
         });
         let tables = Upstream::local(role.server());
@@ -101,6 +103,7 @@ impl Gateway {
             clock: clock.clone(),
             random,
             storage,
+            processes: StoreProcesses::default(),
             placement: None,
         });
         let queues = Upstream::local(role.server());

@@ -11,6 +11,7 @@ use trestle_kv::MemoryEngine;
 use trestle_model::time::{ManualClock, Ticks};
 use trestle_proto::table::v1 as proto;
 use trestle_rpc::quota::{LiveQuotas, StorageQuotas};
+use trestle_rpc::served_store::StoreProcesses;
 use trestle_table::{TableDeps, TableRole};
 
 /// 2026-01-01T00:00:00Z.
@@ -69,6 +70,7 @@ impl Server {
                 clock,
                 quotas: LiveQuotas::default(),
                 storage: StorageQuotas::default(),
+                processes: StoreProcesses::default(),
                 meter: NoopMeterProvider::new().meter("fuzz"),
             }),
             runtime: tokio::runtime::Builder::new_current_thread()

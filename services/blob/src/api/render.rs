@@ -6,11 +6,10 @@ pub(super) mod tests;
 use std::{collections::HashMap, time::Duration};
 
 use bytes::Bytes;
-use trestle_kv::{Durability, EngineStatus};
+use trestle_kv::EngineStatus;
 use trestle_model::time::Ticks;
 use trestle_proto::blob::v1::{self as proto, listed_blob::Item};
-use trestle_proto::service::v1 as service;
-use trestle_rpc::instance::instance_id;
+use trestle_rpc::{instance::instance_id, served_store::durability};
 use uuid::Uuid;
 
 use super::{tags, tiers};
@@ -267,14 +266,8 @@ pub(super) fn service_stats(
     started_at: Ticks,
     containers_being_reclaimed: usize,
 ) -> proto::GetServiceStatsResponse {
-    let durability = match engine.durability {
-        Durability::Always => service::Durability::Always,
-        Durability::Interval => service::Durability::Interval,
-        Durability::Os => service::Durability::Os,
-        Durability::None => service::Durability::None,
-    };
     proto::GetServiceStatsResponse {
-        durability: durability.into(),
+        durability: durability(engine.durability).into(),
         engine: engine.name.to_owned(),
         object_store: object_store.to_owned(),
         server_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -284,5 +277,6 @@ pub(super) fn service_stats(
         containers_being_reclaimed: containers_being_reclaimed as u64,
         instance_id: instance_id().to_owned(),
         quotas: Vec::new(),
+        processes: Vec::new(),
     }
 }

@@ -19,7 +19,7 @@ use trestle_proto::queue::v1::{
 use super::{Context, QueueSettingsArgs, args::RemovedSettingsArgs};
 use crate::{
     datetime,
-    service::{durability_name, instance_id, quotas},
+    service::{durability_name, instance_id, processes, quotas},
 };
 
 /// The settings in the arguments.
@@ -172,6 +172,7 @@ pub(crate) async fn service_record(session: &Session) -> Result<Value, CliError>
         "storage_bytes": stats.storage_bytes,
         "free_bytes": stats.free_bytes,
         "queues_being_reclaimed": stats.queues_being_reclaimed,
+        "processes": processes(stats.processes),
     });
     Ok(with_fields(record, quotas(stats.quotas)))
 }

@@ -15,7 +15,7 @@ use super::Context;
 use crate::{
     datetime,
     edm::EdmType,
-    service::{durability_name, instance_id, quotas},
+    service::{durability_name, instance_id, processes, quotas},
 };
 
 /// Most property names that are counted one by one; the rest is counted together.
@@ -47,6 +47,7 @@ pub(crate) async fn service_record(session: &Session) -> Result<Value, CliError>
         "free_bytes": stats.free_bytes,
         "tables_being_reclaimed": stats.tables_being_reclaimed,
         "hottest_partitions": hottest.collect::<Vec<_>>(),
+        "processes": processes(stats.processes),
     });
     Ok(with_fields(record, quotas(stats.quotas)))
 }

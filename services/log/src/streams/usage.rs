@@ -8,10 +8,7 @@ use trestle_rpc::quota::{MeasuredUsage, StorageLimit, StorageOwner};
 
 use super::Streams;
 use crate::{
-    error::LogError,
-    keys,
-    stored::StoredForm as _,
-    stream::{Head, StreamId, StreamRecord},
+    error::LogError, heads::read_heads, keys, stored::StoredForm as _, stream::StreamRecord,
 };
 
 impl Streams {
@@ -24,15 +21,7 @@ impl Streams {
     }
 
     async fn usage(&self) -> Result<HashMap<AccountName, MeasuredUsage>, LogError> {
-        let mut heads = HashMap::<StreamId, u64>::new();
-        visit_rows(&*self.engine, keys::every_head(), |entry| {
-            let head = Head::decode(&entry.value);
-            if let (Ok(id), Ok(head)) = (keys::head_of(&entry.key), head) {
-                let unsealed = if head.unsealed_records() > 0 { head.unsealed_bytes } else { 0 };
-                heads.insert(id, unsealed.saturating_add(head.segment_bytes));
-            }
-        })
-        .await?;
+        let heads = read_heads(&*self.engine).await?;
         let mut usage = HashMap::new();
         visit_rows(&*self.engine, keys::every_stream(), |entry| {
             let names = keys::stream_name_of(&entry.key).ok();
@@ -42,8 +31,9 @@ impl Streams {
             let of_account: &mut MeasuredUsage = usage.entry(account).or_default();
             of_account.add(StorageLimit::Streams, 1);
             let record = StreamRecord::decode(&entry.value).ok();
-            let stored = record.and_then(|record| heads.get(&record.id)).copied();
-            let bytes = entry.bytes().saturating_add(stored.unwrap_or_default());
+            let head = record.and_then(|record| heads.get(&record.id).copied().flatten());
+            let stored = head.map_or(0, |head| head.stored_bytes());
+            let bytes = entry.bytes().saturating_add(stored);
             of_account.add(StorageLimit::StoredBytes, bytes);
         })
         .await?;

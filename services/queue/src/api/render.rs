@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use trestle_kv::{Durability, EngineStatus};
+use trestle_kv::EngineStatus;
 use trestle_model::{fault::Fault, time::Ticks};
 use trestle_proto::queue::v1::{self as proto, message::Body as ProtoBody, send_result::Outcome};
-use trestle_proto::service::v1 as service;
-use trestle_rpc::instance::instance_id;
+use trestle_rpc::{instance::instance_id, served_store::durability};
 
 use super::item_error;
 use crate::{
@@ -119,14 +118,8 @@ pub(super) fn service_stats(
     started_at: Ticks,
     queues_being_reclaimed: usize,
 ) -> proto::GetServiceStatsResponse {
-    let durability = match engine.durability {
-        Durability::Always => service::Durability::Always,
-        Durability::Interval => service::Durability::Interval,
-        Durability::Os => service::Durability::Os,
-        Durability::None => service::Durability::None,
-    };
     proto::GetServiceStatsResponse {
-        durability: durability.into(),
+        durability: durability(engine.durability).into(),
         engine: engine.name.to_owned(),
         server_version: env!("CARGO_PKG_VERSION").to_owned(),
         start_time: Some(started_at.into()),
@@ -135,5 +128,6 @@ pub(super) fn service_stats(
         queues_being_reclaimed: queues_being_reclaimed as u64,
         instance_id: instance_id().to_owned(),
         quotas: Vec::new(),
+        processes: Vec::new(),
     }
 }

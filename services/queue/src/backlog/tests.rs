@@ -18,9 +18,9 @@ async fn the_deepest_queue_is_first_with_the_age_of_its_oldest_message() {
     fixture.delete(&consumed).await;
     fixture.clock.advance(Duration::from_secs(5));
 
-    let open = fixture.messages.backlogs().await.expect("backlogs");
+    let open = fixture.messages.backlogs(|_, _| ()).await.expect("backlogs");
     fixture.restart();
-    let closed = fixture.messages.backlogs().await.expect("backlogs");
+    let closed = fixture.messages.backlogs(|_, _| ()).await.expect("backlogs");
 
     assert_eq!(open, closed);
     assert_eq!((open.queues, open.with_messages.len()), (2, 1));
@@ -40,8 +40,14 @@ async fn a_queue_that_another_one_names_for_dead_letters_is_marked() {
     queues.create(fixture.access.account(), queue_name("source"), settings).await.expect("created");
     fixture.send(vec![outgoing(0)]).await;
 
-    let backlogs = fixture.messages.backlogs().await.expect("backlogs");
+    let mut names = Vec::new();
+    let each = |_: &str, queue: &str| names.push(queue.to_owned());
+    let backlogs = fixture.messages.backlogs(each).await.expect("backlogs");
 
     let marked = backlogs.with_messages.iter().map(|it| (&*it.queue, it.is_dead_letter_queue));
     assert_eq!(marked.collect::<Vec<_>>(), [(fixture.name.as_str(), true)]);
+    names.sort();
+    let mut all = ["source", fixture.name.as_str()];
+    all.sort_unstable();
+    assert_eq!(names, all, "also those without messages");
 }

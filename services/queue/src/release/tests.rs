@@ -105,6 +105,7 @@ async fn respond(world: &Fixture) -> Response {
         clock: world.clock.clone(),
         random: || uuid::Uuid::now_v7().as_u128(),
         storage: trestle_rpc::quota::StorageQuotas::default(),
+        processes: trestle_rpc::served_store::StoreProcesses::default(),
         placement: None,
     });
     let message = ReceiveMessagesRequest {

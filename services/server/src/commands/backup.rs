@@ -3,11 +3,8 @@
 use std::process::ExitCode;
 
 use trestle::{args::BackupCommands, backup, process_error::ProcessError};
-use trestle_backup::{BackupCommand, DiffArgs, RestoreArgs};
-use trestle_command::{
-    flags::{ClientArgs, ClientFlags},
-    outcome::{end_call, finish_call},
-};
+use trestle_backup::BackupCommand;
+use trestle_command::flags::ClientFlags;
 
 use super::{
     configuration::load_store,
@@ -20,11 +17,11 @@ pub(crate) fn backup(
     client: ClientFlags,
 ) -> Result<ExitCode, ProcessError> {
     match command {
-        BackupCommands::Diff(args) => call(client, |client| Box::pin(diff(args, client))),
+        BackupCommands::Diff(args) => call(client, |client| backup::diff(args, client)),
         BackupCommands::Own(BackupCommand::Restore(args))
             if !args.named.selection.is_everything() =>
         {
-            call(client, |client| Box::pin(restore_named(args, client)))
+            call(client, |client| backup::restore_named(args, client))
         }
         BackupCommands::Own(command) => back_up(command, &client),
     }
@@ -34,13 +31,5 @@ fn back_up(mut command: BackupCommand, flags: &ClientFlags) -> Result<ExitCode, 
     write_for_owner();
     backup::locate(&mut command, load_store)?;
     let (rules, output) = (backup::rules(), flags.output());
-    run(None, Box::pin(async { trestle_backup::run_backup(command, rules, &output).await }))
-}
-
-async fn restore_named(args: RestoreArgs, client: &ClientArgs) -> ExitCode {
-    finish_call(backup::restore_named(args, client).await, client).await
-}
-
-async fn diff(args: DiffArgs, client: &ClientArgs) -> ExitCode {
-    end_call(backup::diff(args, client).await, client, true).await
+    run(None, trestle_backup::run_backup(command, rules, &output))
 }

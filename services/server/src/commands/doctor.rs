@@ -33,7 +33,7 @@ pub(crate) fn diagnose(
             return Ok(error.exit_code());
         }
     };
-    let report = run(Some(1), Box::pin(doctor::examine(&settings, &SystemClock)))??;
+    let report = run(Some(1), doctor::examine(&settings, &SystemClock))??;
     show(&report)?;
     Ok(if report.has_failure() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

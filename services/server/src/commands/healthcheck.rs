@@ -15,8 +15,7 @@ pub(crate) fn healthcheck(args: HealthcheckArgs) -> Result<ExitCode, ProcessErro
         Some(endpoint) => endpoint,
         None => healthcheck::endpoint(sources(args.config.file().as_deref(), Vec::new()))?,
     };
-    let check = healthcheck::check(&endpoint, &args.tls, args.service);
-    let checked = run(Some(1), Box::pin(check))?;
+    let checked = run(Some(1), healthcheck::check(&endpoint, &args.tls, args.service))?;
     Ok(match checked {
         Ok(limited) => {
             if let Some(limited) = limited {

@@ -27,7 +27,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
     let threads = settings.server.worker_threads;
     let source = settings_source(file, args.flags(), (configured, descriptors.connections_max));
     let server = Server { settings, descriptors, source, backup: args.mount.clone() };
-    run_and_end(threads, CLOSES_WITHIN, Box::pin(server.serve(print)))?.map(|()| ExitCode::SUCCESS)
+    run_and_end(threads, CLOSES_WITHIN, server.serve(print))?.map(|()| ExitCode::SUCCESS)
 }
 
 /// The settings of a running server, with the connections that the descriptors allow in place of those that were

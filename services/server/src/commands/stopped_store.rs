@@ -48,6 +48,6 @@ pub(crate) fn run_store(
     write_for_owner();
     let output = client.output();
     let StoreCommand::Copy(args) = command;
-    let copied = run(None, Box::pin(store_copy::run(&args, &output)))?;
+    let copied = run(None, store_copy::run(&args, &output))?;
     Ok(finish(copied, output.is_json(), None))
 }

@@ -3,10 +3,10 @@
 use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
-use trestle_kv::{
-    ChangeSpec, CommitError, Domain, Engine, Keyspace, Reads, Version, Writes, key_domain, transact,
-};
+use trestle_kv::{Engine, Keyspace, key_domain};
 use trestle_objects::{BindingRecord, OpenObjectsError};
+
+use super::text_row::replace_text;
 
 /// The key of the row.
 const OBJECTS: u8 = 0x0A;
@@ -36,19 +36,8 @@ impl BindingRecord for BindingRow {
     }
 
     async fn replace(&self, found: Option<&str>, text: &str) -> Result<bool, OpenObjectsError> {
-        let mut spec = ChangeSpec::new(Domain::new(OBJECTS, Vec::new()));
-        let row = spec.read(vec![OBJECTS]);
-        let (found, text) = (found.map(str::to_owned), text.to_owned());
-        let decide = move |reads: &Reads<'_>, _: Version| {
-            let mut writes = Writes::new();
-            let stored = reads.get(row).map(|stored| &stored[..]);
-            let is_same = stored == found.as_deref().map(str::as_bytes);
-            if is_same {
-                writes.put(reads.key(row).clone(), text.clone().into_bytes());
-            }
-            Ok::<_, CommitError>((writes, is_same))
-        };
-        let replaced = transact(&*self.0, spec, decide).await.and_then(|decided| decided);
+        let (found, text) = (found.map(str::to_owned), Some(text.to_owned()));
+        let replaced = replace_text(&*self.0, OBJECTS, found, text).await;
         replaced.map_err(|error| failed(&error))
     }
 }

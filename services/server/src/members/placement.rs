@@ -73,8 +73,7 @@ impl StoreJob {
     /// Whether this process does it, among those that have the role: the others agree once they know the same
     /// processes.
     pub(crate) fn is_ours(&self) -> bool {
-        let other = self.store.as_ref().and_then(|it| it.other_for(self.role, &[self.name]));
-        other.is_none()
+        self.store.as_ref().is_none_or(|it| !it.is_of_another(self.role, &[self.name]))
     }
 }
 
@@ -82,32 +81,40 @@ impl SharedStore {
     /// The names of the jobs that this process does.
     pub(super) fn own_jobs(&self) -> Vec<&'static str> {
         let jobs = self.jobs().clone();
-        let own = jobs.into_iter().filter(|(role, name)| self.other_for(role, &[name]).is_none());
+        let own = jobs.into_iter().filter(|(role, name)| !self.is_of_another(role, &[name]));
         own.map(|(_, name)| name).collect()
     }
 
-    /// The other process that has what these parts name, among those with a role; none where this one has it.
-    fn other_for(&self, role: &str, parts: &[&str]) -> Option<StoreMember> {
-        let known = self.known();
+    /// Which of these processes has what these parts name, among those with a role.
+    pub(super) fn owner<'a>(
+        &self,
+        known: &'a [StoreMember],
+        role: &str,
+        parts: &[&str],
+    ) -> Option<&'a StoreMember> {
         let is_leaving = self.is_leaving.load(SeqCst);
-        let is_own = |member: &StoreMember| member.key == self.own.key;
         let takes_part =
-            |member: &&StoreMember| member.has(role) && !(is_leaving && is_own(member));
+            |member: &&StoreMember| member.has(role) && !(is_leaving && self.is_own(member));
         let placed = known.iter().filter(takes_part);
-        let placed = placed.max_by_key(|member| (weight(parts, member.id()), &member.key));
-        placed.filter(|member| !is_own(member)).cloned()
+        placed.max_by_key(|member| (weight(parts, member.id()), &member.key))
+    }
+
+    /// Whether another process has what these parts name, among those with a role.
+    fn is_of_another(&self, role: &str, parts: &[&str]) -> bool {
+        self.owner(&self.known(), role, parts).is_some_and(|owner| !self.is_own(owner))
     }
 }
 
 impl StreamPlacement for SharedStore {
     fn is_elsewhere(&self, stream: u64) -> bool {
-        self.other_for(LOG.name, &["stream", &stream.to_string()]).is_some()
+        self.is_of_another(LOG.name, &["stream", &stream.to_string()])
     }
 }
 
 impl QueuePlacement for SharedStore {
     fn elsewhere(&self, account: &str, queue: &str) -> Option<Upstream> {
-        self.links.to(&self.other_for(QUEUE.name, &[account, queue])?)
+        let owner = self.owner(&self.known(), QUEUE.name, &[account, queue]).cloned()?;
+        if self.is_own(&owner) { None } else { self.links.to(&owner) }
     }
 
     fn look(&self) -> BoxFuture<'_, ()> {

@@ -1,10 +1,12 @@
 use std::collections::HashSet;
 
+use serde_json::json;
 use trestle_kv::MemoryEngine;
 use trestle_model::{name::AccountName, time::ManualClock};
 use trestle_rpc::quota::{Quota, Quotas, Rate};
 
 use super::*;
+use crate::database::text_row::replace_text;
 
 /// A store that processes of a test share, by a clock that the test moves.
 struct World {
@@ -129,6 +131,12 @@ async fn each_job_is_done_by_one_process_and_only_those_of_one_that_is_gone_move
         "{of_a:?} {of_b:?} {of_c:?}"
     );
 
+    let listed = b.processes().list();
+    for (process, own) in listed.iter().zip([&of_a, &of_b, &of_c]) {
+        assert_eq!(process.roles, ["table"]);
+        assert_eq!(process.jobs.iter().map(|job| &**job).collect::<HashSet<_>>(), *own);
+    }
+
     world.clock.advance(LIFE - EVERY);
     tick(&[&a, &b]).await;
     world.clock.advance(2 * EVERY);
@@ -170,6 +178,18 @@ async fn each_queue_is_served_by_one_process_and_those_of_one_that_leaves_at_onc
     assert!(!of_a.is_empty() && !of_b.is_empty());
     assert_eq!(here(&c).len(), 0, "it has not the role");
 
+    // Every process counts them the same, also one that serves none.
+    for members in [&a, &c] {
+        let mut owners = members.count_queues();
+        assert!(members.processes().list().iter().all(|process| process.queues.is_none()));
+        queues.iter().for_each(|queue| owners.count("account", queue));
+        owners.publish();
+        let listed = members.processes().list();
+        let counts: Vec<_> = listed.iter().map(|it| (&*it.instance_id, it.queues)).collect();
+        let [of_a, of_b] = [&of_a, &of_b].map(|queues| Some(queues.len() as u64));
+        assert_eq!(counts, [("a", of_a), ("b", of_b), ("c", Some(0))]);
+    }
+
     // It forwards what comes before the others know.
     b.leave().await;
     assert_eq!((here(&b).len(), here(&a).len()), (0, of_a.len()));
@@ -200,4 +220,27 @@ fn a_store_of_one_process_has_none() {
     assert!(members.job(TABLE.name, "any").is_ours());
     assert!(members.task().is_none() && members.page().is_none());
     assert!(members.secret().is_none() && members.queues().is_none());
+    assert!(members.processes().list().is_empty());
+    members.count_queues().publish();
+}
+
+#[tokio::test]
+async fn a_process_does_not_enter_a_store_with_an_unfinished_copy() {
+    let clock = Arc::new(ManualClock::new(Ticks::new(1 << 60).expect("in range")));
+    let engine = MemoryEngine::with_clock([KEYSPACE, marker::KEYSPACE], Arc::clone(&clock) as _);
+    let world = World { clock, engine: Arc::new(engine) };
+    let a = world.process("a", "table");
+    let key = *marker::KEYSPACE.kinds.start();
+    let mark = async |found: Option<&str>, text: Option<&str>| {
+        let [found, text] = [found, text].map(|text| text.map(str::to_owned));
+        assert!(replace_text(&*world.engine, key, found, text).await.expect("a commit"));
+    };
+    mark(None, Some("a copy")).await;
+
+    assert_eq!(store(&a).enter().await.expect("a commit").as_deref(), Some("a copy"));
+    assert_eq!(world.rows().await, 0);
+
+    mark(Some("a copy"), None).await;
+    assert_eq!(store(&a).enter().await.expect("a commit"), None);
+    assert_eq!(world.rows().await, 1);
 }

@@ -47,6 +47,7 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
         copy_hosts: context.settings.storage.copy_hosts(),
         random: context.deps.random,
         storage: context.storage.clone(),
+        processes: context.members.processes(),
     });
     let check = storage_quota::layer(context.storage, StorageOwner::Blobs);
     let calls = BuiltRole::new(check.layer(blob.server()));

@@ -49,7 +49,8 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
     let (clock, random) = (Arc::clone(&context.deps.clock), context.deps.random);
     let (engine, storage) = (context.engine()?, context.storage.clone());
     let placement = context.members.queues();
-    let deps = QueueDeps { engine, clock, random, storage, placement: placement.clone() };
+    let (processes, owners) = (context.members.processes(), placement.clone());
+    let deps = QueueDeps { engine, clock, random, storage, processes, placement: owners };
     let queue = QueueRole::new(deps);
     let measured = queue.clone();
     let usage = storage_quota::measured(move || {
@@ -63,7 +64,7 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
         Some(placement) => BuiltRole::new(QueuesOfAll::new(calls, placement, &context.deps.meter)),
         None => BuiltRole::new(calls),
     };
-    let (measure, page) = backlogs::measured(&queue, &context.deps.meter);
+    let (measure, page) = backlogs::measured(&queue, context.members, &context.deps.meter);
     let mut tasks = vec![sweep(&queue, context), expire(&queue), measure, usage];
     tasks.extend(is_shared.then(|| follow_owners(&queue)));
     let drain: DrainAction = Box::new(move || queue.shut_down());

@@ -46,6 +46,7 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
         clock: Arc::clone(&deps.clock),
         quotas: LiveQuotas::clone(quotas),
         storage: StorageQuotas::clone(storage),
+        processes: context.members.processes(),
         meter: deps.meter.clone(),
     });
     let sweeper = table.clone();

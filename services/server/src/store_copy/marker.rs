@@ -3,9 +3,10 @@
 use std::{fmt, str::FromStr};
 
 use trestle_kv::{
-    ChangeSpec, CommitError, Domain, Engine, EngineError, Keyspace, Reads, Version, Writes,
-    key_domain, transact,
+    ChangeSpec, CommitError, Domain, Engine, EngineError, Keyspace, Lock, ReadId, key_domain,
 };
+
+use crate::database::text_row::replace_text;
 
 /// The file in a data directory.
 pub(crate) const FILE: &str = "COPYING";
@@ -103,6 +104,12 @@ pub(crate) async fn of_database(engine: &dyn Engine) -> Result<Option<String>, E
     Ok(stored.map(|text| String::from_utf8_lossy(&text).into_owned()))
 }
 
+/// Has a change depend on the marker of a database.
+pub(crate) fn read(spec: &mut ChangeSpec) -> ReadId {
+    spec.also(Domain::new(COPYING, Vec::new()), Lock::Shared);
+    spec.read(vec![COPYING])
+}
+
 /// The marker of a database, while this command is the one that continues the copy.
 #[derive(Debug, Clone)]
 pub(crate) struct HeldMarker(String);
@@ -118,7 +125,7 @@ impl HeldMarker {
         marker: &CopyMarker,
     ) -> Result<Option<Self>, CommitError> {
         let text = marker.to_string();
-        let replaced = replace(engine, found, Some(text.clone())).await?;
+        let replaced = replace_text(engine, COPYING, found, Some(text.clone())).await?;
         Ok(replaced.then_some(Self(text)))
     }
 
@@ -127,45 +134,13 @@ impl HeldMarker {
     /// # Errors
     /// A failed commit.
     pub(super) async fn remove(self, engine: &dyn Engine) -> Result<bool, CommitError> {
-        replace(engine, Some(self.0), None).await
-    }
-
-    /// Has a change depend on it.
-    pub(super) fn read(&self, spec: &mut ChangeSpec) -> trestle_kv::ReadId {
-        spec.also(domain(), trestle_kv::Lock::Shared);
-        spec.read(vec![COPYING])
+        replace_text(engine, COPYING, Some(self.0), None).await
     }
 
     /// Whether it is what a change read.
     pub(super) fn is(&self, stored: Option<&[u8]>) -> bool {
         stored == Some(self.0.as_bytes())
     }
-}
-
-fn domain() -> Domain {
-    Domain::new(COPYING, Vec::new())
-}
-
-async fn replace(
-    engine: &dyn Engine,
-    found: Option<String>,
-    text: Option<String>,
-) -> Result<bool, CommitError> {
-    let mut spec = ChangeSpec::new(domain());
-    let row = spec.read(vec![COPYING]);
-    let decide = move |reads: &Reads<'_>, _: Version| {
-        let mut writes = Writes::new();
-        let is_same =
-            reads.get(row).map(|stored| &stored[..]) == found.as_deref().map(str::as_bytes);
-        if is_same {
-            match &text {
-                Some(text) => writes.put(vec![COPYING], text.clone().into_bytes()),
-                None => writes.delete(vec![COPYING]),
-            };
-        }
-        Ok::<_, CommitError>((writes, is_same))
-    };
-    transact(engine, spec, decide).await?
 }
 
 #[cfg(test)]

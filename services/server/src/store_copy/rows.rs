@@ -11,7 +11,7 @@ use trestle_kv::{
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{
-    marker::HeldMarker,
+    marker::{self, HeldMarker},
     objects::ObjectCopy,
     source::{SourceRows, unread, unwritten},
     summary::CopySummary,
@@ -110,7 +110,7 @@ impl TargetRows {
         domains.for_each(|domain| {
             spec.also(domain, Lock::Exclusive);
         });
-        let marker = self.marker.clone().map(|marker| (marker.read(&mut spec), marker));
+        let marker = self.marker.clone().map(|marker| (marker::read(&mut spec), marker));
         let decide = move |reads: &Reads<'_>, _: Version| {
             let mut writes = Writes::new();
             let is_held = marker

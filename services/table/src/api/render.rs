@@ -1,10 +1,9 @@
 //! From our own types to responses.
 
-use trestle_kv::{Durability, EngineStatus, Version};
+use trestle_kv::{EngineStatus, Version};
 use trestle_model::{etag::format_etag, time::Ticks};
-use trestle_proto::service::v1 as service;
 use trestle_proto::table::v1 as proto;
-use trestle_rpc::{instance::instance_id, quota::HeavyHitter};
+use trestle_rpc::{instance::instance_id, quota::HeavyHitter, served_store::durability};
 
 use crate::{keys::TableRecord, throttle::HotPartition, write::NewVersion};
 
@@ -25,14 +24,8 @@ pub(super) fn stats(
     started_at: Ticks,
     tables_being_reclaimed: usize,
 ) -> proto::GetServiceStatsResponse {
-    let durability = match engine.durability {
-        Durability::Always => service::Durability::Always,
-        Durability::Interval => service::Durability::Interval,
-        Durability::Os => service::Durability::Os,
-        Durability::None => service::Durability::None,
-    };
     proto::GetServiceStatsResponse {
-        durability: durability.into(),
+        durability: durability(engine.durability).into(),
         engine: engine.name.to_owned(),
         server_version: env!("CARGO_PKG_VERSION").to_owned(),
         start_time: Some(started_at.into()),
@@ -42,6 +35,7 @@ pub(super) fn stats(
         hottest_partitions: Vec::new(),
         instance_id: instance_id().to_owned(),
         quotas: Vec::new(),
+        processes: Vec::new(),
     }
 }
 
