@@ -209,7 +209,13 @@ async fn a_store_moves_to_a_database_and_back() {
     let without = places.copy(None);
     assert_eq!(without.code, Some(2), "{without:?}");
     assert!(without.errors.contains("--to-blob-url is required"), "{without:?}");
+    let mut mistyped = places.command(None);
+    mistyped.args(["--to-blob-url", "az://absent/prod"]);
+    let mistyped = Ended::of(mistyped);
+    assert_eq!(mistyped.code, Some(5), "{mistyped:?}");
+    assert!(mistyped.errors.contains("the object store cannot be used"), "{mistyped:?}");
 
+    // The place that is right is not refused after one that is not.
     let report = places.copied(Some("prod"));
     assert_eq!((&report["differences"], &report["missing"]), (&0.into(), &0.into()), "{report}");
     assert_eq!(report["copied"], report["rows"], "{report}");

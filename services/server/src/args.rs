@@ -3,6 +3,7 @@
 mod client_flags;
 mod help;
 mod offered;
+mod options;
 mod parsed;
 mod store;
 
@@ -31,7 +32,6 @@ use trestle_command::{
 };
 use trestle_import::ImportCommand;
 
-pub use self::store::{StoreCommand, StoreCopyArgs};
 use self::{
     client_flags::{
         CALLING, CONTEXT_COMMANDS, CONTEXT_FLAGS, ENDPOINT, SERVER_COMMANDS, SIGNING,
@@ -42,6 +42,10 @@ use self::{
         LOCAL_HELP, REPAIR_HELP, ROOT_HELP, SERVE_HELP, STORE_HELP, with_exit_codes, without_csv,
     },
     parsed::{accepts_negative_numbers, with_negative_times, without_empty_variables},
+};
+pub use self::{
+    options::shared_options,
+    store::{StoreCommand, StoreCopyArgs},
 };
 use crate::{
     roles::{AzureEdge, ROLES, Roles},
@@ -136,6 +140,9 @@ pub enum Command {
         /// The folder, which is made; such as ~/.local/share/man/man1
         folder: PathBuf,
     },
+    /// Show the flags of every client command: server, credentials, output
+    #[command(after_help = LOCAL_HELP)]
+    Options,
     /// Print the version
     #[command(after_help = LOCAL_HELP)]
     Version,
@@ -225,15 +232,16 @@ impl Cli {
     /// The command line of this process; ends it where that is wrong.
     #[must_use]
     pub fn of_process() -> Self {
-        let mut command = accepts_negative_numbers(Self::complete());
+        let command = accepts_negative_numbers(Self::complete());
         let words: Vec<_> = env::args_os().collect();
         let words = with_negative_times(&usage::innermost(&command, &words), &words);
         let mut of_set_variables = without_empty_variables(command.clone());
         Self::parse_words(&mut of_set_variables, &words).unwrap_or_else(|error| {
-            // The help shows every variable.
-            if error.kind() != ErrorKind::DisplayHelp {
-                command = of_set_variables;
-            }
+            let mut command = match error.kind() {
+                // The help shows every variable.
+                ErrorKind::DisplayHelp => options::set_apart(command),
+                _ => of_set_variables,
+            };
             // The parser shows words as they are, in several parts of an error.
             let shown = usage::escaped_words(&words);
             let error = Self::parse_words(&mut command, &shown).err().unwrap_or(error);

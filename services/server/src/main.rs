@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         Command::Backup(command) => backup::backup(command, client),
         Command::Doctor(args) => doctor::diagnose(&args, client.format()),
         Command::Config(command) => config::config(&command, client.is_quiet()),
+        Command::Options => documents::print_options(),
         Command::Version => documents::print_version(client.format()),
         Command::Completions { shell } => documents::print_completions(shell),
         Command::Man { folder } => documents::write_man_pages(&folder, client.is_quiet()),

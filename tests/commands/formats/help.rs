@@ -85,7 +85,6 @@ fn the_help_has_the_exit_codes_of_its_command_and_the_arguments_that_it_accepts(
     for command in [&["sas", "queue"][..], &["sas", "explain"], &["doctor"], &["context", "list"]] {
         assert!(!help(command).contains("--endpoint <ADDRESS>"), "{command:?}");
     }
-    assert!(help(&["table", "list"]).contains("--endpoint <ADDRESS>"));
     assert!(help(&["sas", "queue"]).contains("--account-key-file"));
     for command in [&["doctor"][..], &["version"], &["compact"], &["store", "copy"]] {
         assert!(help(command).contains("--output"), "{command:?}");
@@ -95,6 +94,42 @@ fn the_help_has_the_exit_codes_of_its_command_and_the_arguments_that_it_accepts(
     for text in ["--source-context <NAME>", "--table <NAME[=NEW]>", "[ADDRESS]", "ordering group"] {
         assert!(source.contains(text), "{text}: {source}");
     }
+}
+
+#[test]
+fn the_flags_of_every_client_command_are_shown_once() {
+    let help = |args: &[&str]| Ended::of(bare(args)).output;
+    let options = help(&["options"]);
+    let shared = ["--endpoint <ADDRESS>", "--output <FORMAT>", "- csv:", "--account-key-file"];
+    let note = "`trestle options` shows";
+
+    for text in [&shared[..], &["Server and output:", "Credentials:", "--timeout <TIME>"]].concat()
+    {
+        assert!(options.contains(text), "{text}: {options}");
+    }
+    assert!(!options.contains("--help") && !options.contains("Usage"), "{options}");
+    for args in [
+        &["table", "list", "--help"][..],
+        &["table", "list", "-h"],
+        &["help", "table", "list"],
+        &["table", "--help"],
+        &["status", "--help"],
+        &["log", "append", "--help"],
+        &["backup", "diff", "--help"],
+        &["--help"],
+    ] {
+        let shown = help(args);
+        assert_eq!(shown.matches(note).count(), 1, "{args:?}: {shown}");
+        assert!(shared.iter().all(|text| !shown.contains(text)), "{args:?}: {shown}");
+        assert!(shown.contains("--help") && shown.contains("Exit codes"), "{args:?}: {shown}");
+    }
+    // What a context stores, and what a signature is made with, are the subject of these commands.
+    assert!(help(&["context", "set", "--help"]).contains("--endpoint <ADDRESS>"));
+    for args in [&["sas", "table", "--help"][..], &["serve", "--help"], &["version", "--help"]] {
+        assert!(!help(args).contains(note), "{args:?}");
+    }
+    let wrong = Ended::of(bare(&["table", "list", "--endpont", "h:1"]));
+    assert!(wrong.errors.contains("--endpoint"), "{wrong:?}");
 }
 
 #[test]
@@ -157,10 +192,12 @@ fn a_command_without_its_subcommand_lists_those_of_the_help() {
 
 #[test]
 fn the_help_of_a_report_has_its_forms_only() {
-    for (command, has_csv) in [("version", false), ("doctor", false), ("status", true)] {
-        let help = Ended::of(bare(&[command, "--help"])).output;
+    for (command, has_csv) in
+        [(&["version", "--help"][..], false), (&["doctor", "--help"], false), (&["options"], true)]
+    {
+        let help = Ended::of(bare(command)).output;
 
-        assert!(help.contains("- jsonl:"), "{command}: {help}");
-        assert_eq!(help.contains("- csv:"), has_csv, "{command}: {help}");
+        assert!(help.contains("- jsonl:"), "{command:?}: {help}");
+        assert_eq!(help.contains("- csv:"), has_csv, "{command:?}: {help}");
     }
 }

@@ -34,7 +34,7 @@ fn an_empty_variable_is_the_same_as_one_that_is_not_set() {
         assert_eq!(listed.code, Some(0), "{variable:?}: {listed:?}");
     }
     let printed = ended(bare(&["config", "print"]), &all);
-    let help = ended(bare(&["table", "list", "--help"]), &all).output;
+    let help = ended(bare(&["options"]), &all).output;
     let import = ended(bare(&["import", "azure", "--source-file", "/nosuch"]), &all);
     let given = ended(bare(&["table", "list", "--ca-file", ""]), &[]);
 

@@ -4,7 +4,7 @@ use clap::{ArgMatches, Args as _, error::ErrorKind, parser::ValueSource};
 use trestle_command::{flags::ClientFlags, output::OutputFormat};
 
 /// The commands that call no server, and the arguments for clients that they have all the same.
-pub(super) const SERVER_COMMANDS: [(&str, &[&str]); 12] = [
+pub(super) const SERVER_COMMANDS: [(&str, &[&str]); 13] = [
     ("serve", &[]),
     ("healthcheck", &["endpoint", "ca_file", "server_name", "cert_file", "key_file", "quiet"]),
     ("config", &["quiet"]),
@@ -16,6 +16,7 @@ pub(super) const SERVER_COMMANDS: [(&str, &[&str]); 12] = [
     ("completions", &["quiet"]),
     ("man", &["quiet"]),
     ("token", &["quiet"]),
+    ("options", &["quiet"]),
     ("version", &REPORT_FLAGS),
 ];
 /// The arguments for clients of commands with a report.

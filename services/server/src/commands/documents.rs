@@ -3,7 +3,10 @@
 use std::{fs, path::Path, process::ExitCode};
 
 use clap_complete::Shell;
-use trestle::{args::Cli, process_error::ProcessError};
+use trestle::{
+    args::{Cli, shared_options},
+    process_error::ProcessError,
+};
 use trestle_command::output::OutputFormat;
 use trestle_runtime::build;
 
@@ -17,6 +20,11 @@ pub(crate) fn print_version(form: Option<OutputFormat>) -> Result<ExitCode, Proc
         }
         _ => format!("trestle {}\n", build::DESCRIPTION),
     })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn print_options() -> Result<ExitCode, ProcessError> {
+    print(&shared_options())?;
     Ok(ExitCode::SUCCESS)
 }
 

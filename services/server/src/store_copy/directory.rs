@@ -17,7 +17,7 @@ use trestle_objects::{ObjectStorage, ObjectsUrl};
 use super::{
     marker::{CopyMarker, CopyRefused, CopyStart, FILE, admit},
     place::StorePlace,
-    source::{blocking, broken, unopened},
+    source::{blocking, broken, unopened, unopened_objects},
     target::refused,
 };
 use crate::{storage, store_id};
@@ -112,7 +112,7 @@ impl CopyDirectory {
         disk: DiskSpace,
     ) -> Result<ObjectStorage, CliError> {
         let opened = ObjectStorage::open(&self.path, url, Some(disk)).await;
-        opened.map_err(|error| broken(&error))
+        opened.map_err(|error| unopened_objects(&error))
     }
 
     /// Its rows, whose versions go on after a floor.

@@ -4,8 +4,8 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use trestle_backup::{ObjectAreaName, ObjectName};
 use trestle_command::errors::CliError;
 use trestle_objects::{
-    ObjectArea, ObjectStorage, ObjectTransfer, SourceObjects, TransferError, copy_object,
-    object_size,
+    ObjectArea, ObjectStorage, ObjectTransfer, SourceObjects, TransferError, WriteObjectError,
+    copy_object, object_size,
 };
 
 use super::summary::CopySummary;
@@ -23,7 +23,9 @@ pub(crate) struct ObjectCopy<'a> {
 }
 
 fn failed(error: &TransferError) -> CliError {
-    CliError::Source { text: error.to_string(), busy: false }
+    use TransferError::{Read, Write};
+    let busy = matches!(error, Read { .. } | Write(WriteObjectError::Store(_)));
+    CliError::Source { text: error.to_string(), busy }
 }
 
 /// An object, for people.

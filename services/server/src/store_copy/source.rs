@@ -1,13 +1,13 @@
 //! The store that is copied, which no server has open.
 
-use std::{path::Path, sync::Arc};
+use std::{error::Error as _, path::Path, sync::Arc};
 
 use trestle_command::errors::CliError;
 use trestle_kv::{CommitError, Engine, EngineError, Entry, Keyspace};
 use trestle_kv_fjall::{FjallEngine, OpenError, StoreReader};
 use trestle_kv_postgres::{PostgresAddress, PostgresEngine, PostgresError};
 use trestle_model::time::{Clock as _, SystemClock, Ticks};
-use trestle_objects::{ObjectsUrl, SourceObjects};
+use trestle_objects::{ObjectsUrl, OpenObjectsError, SourceObjects};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{
@@ -15,7 +15,9 @@ use super::{
     place::StorePlace,
     rows::{PAGE, RowPage, is_temporary},
 };
-use crate::{database, members, settings::StorageSettings, storage, store_id};
+use crate::{
+    database, members, process_error::with_causes, settings::StorageSettings, storage, store_id,
+};
 
 /// A store that failed.
 pub(super) fn broken(error: &dyn std::error::Error) -> CliError {
@@ -36,13 +38,22 @@ pub(super) fn unwritten(error: &CommitError) -> CliError {
 /// A data directory that cannot be opened.
 pub(super) fn unopened(error: &OpenError) -> CliError {
     let busy = matches!(error, OpenError::Locked { .. });
-    CliError::Source { text: error.to_string(), busy }
+    CliError::Source { text: with_causes(error.to_string(), error.source()), busy }
 }
 
 /// A database that cannot be opened.
 pub(super) fn unreached(error: &PostgresError) -> CliError {
     let busy = matches!(error, PostgresError::Unavailable { .. });
-    CliError::Source { text: error.to_string(), busy }
+    match error {
+        PostgresError::Shared { .. } => CliError::Usage(error.to_string()),
+        _ => CliError::Source { text: error.to_string(), busy },
+    }
+}
+
+/// An object store that cannot be opened.
+pub(super) fn unopened_objects(error: &OpenObjectsError) -> CliError {
+    let busy = matches!(error, OpenObjectsError::Store(_));
+    CliError::Source { text: format!("the copy ended: {error}"), busy }
 }
 
 /// Does what blocks on another thread.
@@ -157,7 +168,7 @@ impl SourceStore {
             let text = format!("--from has an unfinished copy itself: from=`{from}`");
             return Err(CliError::Usage(text));
         }
-        check_stopped(&*engine).await?;
+        check_stopped(&*engine, "source").await?;
         let secret = members::secret_row(&*engine).await.map_err(failed)?;
         let record = database::binding_text(&engine).await.map_err(|error| broken(&error))?;
         let (objects, url) =
@@ -184,7 +195,7 @@ impl SourceStore {
         else {
             return Ok(());
         };
-        check_stopped(&**engine).await?;
+        check_stopped(&**engine, "source").await?;
         // The first change of each process raises the floor.
         let again = database::open_at(address.clone()).await.map_err(|error| unreached(&error))?;
         if again.version_floor() == *floor {
@@ -195,14 +206,14 @@ impl SourceStore {
     }
 }
 
-/// Checks that no process serves a database.
-async fn check_stopped(engine: &dyn Engine) -> Result<(), CliError> {
+/// Checks that no process serves a database, the source or the target.
+pub(super) async fn check_stopped(engine: &dyn Engine, side: &str) -> Result<(), CliError> {
     let serving = members::serving(engine).await.map_err(|error| unread(&error))?;
     if serving.is_empty() {
         return Ok(());
     }
     let text = format!(
-        "servers have the source open: addresses=`{}`; stop them (one that was killed counts for 10 seconds)",
+        "servers have the {side} open: addresses=`{}`; stop them (one that was killed counts for 10 seconds)",
         serving.join(", ")
     );
     Err(CliError::Source { text, busy: true })

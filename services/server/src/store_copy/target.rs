@@ -13,7 +13,7 @@ use super::{
     marker::{self, CopyMarker, CopyRefused, CopyStart, HeldMarker},
     place::{CopyPlaces, StorePlace},
     rows::{PAUSE, TargetRows, span, taken_over},
-    source::{SourceStore, broken, unreached, unread, unwritten},
+    source::{SourceStore, check_stopped, unopened_objects, unreached, unread, unwritten},
 };
 use crate::database;
 
@@ -42,6 +42,10 @@ impl TargetStore {
             from: places.from.shown(),
             run: Uuid::new_v4().to_string(),
         };
+        if let Some(url) = &places.url {
+            // Before the target has it: a place that is not there, such as a mistyped one, cannot be replaced later.
+            ObjectStorage::probe(url).await.map_err(|error| unopened_objects(&error))?;
+        }
         match &places.to {
             StorePlace::Directory(path) => {
                 let directory = CopyDirectory::begin(path, &marker)
@@ -75,15 +79,21 @@ impl TargetStore {
             .map_err(|error| refused(&places.to, &error))?;
         let held = HeldMarker::put(&*engine, found, &own).await;
         let held = held.map_err(|error| unwritten(&error))?.ok_or_else(taken_over)?;
-        // A server that started since has rows, or finds the marker after it has written one.
-        if admitted == CopyStart::New && !self::is_empty(&*engine).await? {
-            held.remove(&*engine).await.map_err(|error| unwritten(&error))?;
-            return Err(refused(&places.to, &CopyRefused::Occupied));
+        // A server that started since has rows, or finds the marker when it writes the one of itself.
+        match admitted {
+            CopyStart::New if !self::is_empty(&*engine).await? => {
+                held.remove(&*engine).await.map_err(|error| unwritten(&error))?;
+                return Err(refused(&places.to, &CopyRefused::Occupied));
+            }
+            CopyStart::New => {}
+            CopyStart::Resumed => check_stopped(&*engine, "target").await?,
         }
         database.raise_floor(source.floor).await.map_err(|error| unreached(&error))?;
         let objects = match &places.url {
             Some(url) => Some(
-                database::open_objects_at(url, &engine).await.map_err(|error| broken(&error))?,
+                database::open_objects_at(url, &engine)
+                    .await
+                    .map_err(|error| unopened_objects(&error))?,
             ),
             None => None,
         };
