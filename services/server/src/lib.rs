@@ -30,6 +30,7 @@ mod key_sets;
 mod measured;
 mod members;
 pub mod named_files;
+mod observed_stats;
 pub mod process_error;
 mod published_keys;
 pub mod quotas;

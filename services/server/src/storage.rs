@@ -5,11 +5,8 @@ use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 use opentelemetry::{KeyValue, metrics::Meter};
 use tracing::info;
 use trestle_backup::RESTORING;
-use trestle_kv::{DiskSpace, Engine, Keyspace, MemoryEngine};
-use trestle_kv_fjall::{
-    ChangeLog, Checkpointer, EngineStats, FjallEngine, FjallOptions, GroupWrite, OpenError,
-    SyncPolicy,
-};
+use trestle_kv::{DiskSpace, Engine, GroupObserver, GroupWrite, Keyspace, MemoryEngine};
+use trestle_kv_fjall::{ChangeLog, Checkpointer, FjallEngine, FjallOptions, OpenError, SyncPolicy};
 use trestle_model::time::SystemClock;
 use trestle_objects::{ObjectStorage, OpenObjectsError};
 use trestle_rpc::exemplar::Exemplars;
@@ -20,6 +17,7 @@ use trestle_runtime::task::Task;
 use crate::{
     backups::{BackedUpStore, Backups},
     continuous_backups::{ChangeHandover, FollowedStore},
+    observed_stats::ObservedStats,
     process_error::ProcessError,
     roles::{self, ROLES},
     settings::{DurabilitySetting, Settings, StorageSettings},
@@ -190,8 +188,6 @@ fn options(
     meter: &Meter,
 ) -> FjallOptions {
     let path = engine_dir(settings);
-    let changes = semconv::GROUP_SIZE.of_counts(meter).bind(&[]);
-    let seconds = semconv::GROUP_DURATION.of_fractions(meter).bind(&[]);
     let synced = semconv::SYNC_DURATION.of_fractions(meter).bind(&[]);
     FjallOptions {
         durability: match settings.durability {
@@ -206,13 +202,20 @@ fn options(
         marks_groups,
         min_free_bytes: settings.min_free_bytes,
         write_buffer_bytes: settings.write_buffer_bytes,
-        on_group: Arc::new(move |group: GroupWrite| {
-            changes.record(group.changes);
-            seconds.record(group.took.as_secs_f64());
-        }),
+        on_group: group_observer(meter),
         on_sync: Arc::new(move |sync: Duration| synced.record(sync.as_secs_f64())),
         ..FjallOptions::new(path, keyspaces())
     }
+}
+
+/// Reports groups as metrics.
+pub(crate) fn group_observer(meter: &Meter) -> GroupObserver {
+    let changes = semconv::GROUP_SIZE.of_counts(meter).bind(&[]);
+    let seconds = semconv::GROUP_DURATION.of_fractions(meter).bind(&[]);
+    Arc::new(move |group: GroupWrite| {
+        changes.record(group.changes);
+        seconds.record(group.took.as_secs_f64());
+    })
 }
 
 /// Opens the object store: at a URL, in files of the data directory, on the `disk` of the store, or in memory.
@@ -281,76 +284,20 @@ fn observe_clock(meter: &Meter, engine: &Arc<dyn Engine>) {
 }
 
 fn observe_engine(meter: &Meter, engine: &Arc<FjallEngine>) {
-    let observed = Observed { meter, engine };
+    let observed = ObservedStats::new(meter, engine, |engine| engine.stats());
     observed.gauge(semconv::COMMIT_QUEUE, |stats| stats.queue_depth);
     observed.counter(semconv::COMMIT_BYTES, |stats| stats.bytes);
     observed.counter(semconv::COMMIT_SHED, |stats| stats.shed);
     observed.counter(semconv::STALLS, |stats| stats.stalls);
     observed.seconds(semconv::STALL_SECONDS, |stats| stats.stall_time);
     observed.gauge(semconv::CACHE_BYTES, |stats| stats.cache_bytes);
-    observed.cache();
+    observed.counters(semconv::CACHE_BLOCKS, |stats| {
+        let result = |result: &'static str| vec![KeyValue::new(semconv::CACHE_RESULT, result)];
+        vec![(stats.cache_hits, result("hit")), (stats.cache_misses, result("miss"))]
+    });
     observed.gauge(semconv::WRITE_BUFFER_BYTES, |stats| stats.write_buffer_bytes);
     observed.gauge(semconv::FLUSHES, |stats| stats.flushes_waiting);
     observed.gauge(semconv::COMPACTIONS, |stats| stats.compactions_active);
     observed.seconds(semconv::COMPACTION_SECONDS, |stats| stats.compaction_time);
     observed.gauge(semconv::JOURNALS, |stats| stats.journals);
-}
-
-/// An engine whose numbers become metrics.
-struct Observed<'a> {
-    meter: &'a Meter,
-    engine: &'a Arc<FjallEngine>,
-}
-
-impl Observed<'_> {
-    fn stats(&self) -> impl Fn() -> Option<EngineStats> + Send + Sync + 'static {
-        let engine = Arc::downgrade(self.engine);
-        move || engine.upgrade().map(|engine| engine.stats())
-    }
-
-    fn gauge(&self, metric: Described, read: fn(&EngineStats) -> u64) {
-        let stats = self.stats();
-        let gauge = self.meter.u64_observable_gauge(metric.name).with_unit(metric.unit);
-        let gauge = gauge.with_description(metric.help).with_callback(move |observer| {
-            if let Some(stats) = stats() {
-                observer.observe(read(&stats), &[]);
-            }
-        });
-        let _ = gauge.build();
-    }
-
-    fn counter(&self, metric: Described, read: fn(&EngineStats) -> u64) {
-        let stats = self.stats();
-        let counter = self.meter.u64_observable_counter(metric.name).with_unit(metric.unit);
-        let counter = counter.with_description(metric.help).with_callback(move |observer| {
-            if let Some(stats) = stats() {
-                observer.observe(read(&stats), &[]);
-            }
-        });
-        let _ = counter.build();
-    }
-
-    fn seconds(&self, metric: Described, read: fn(&EngineStats) -> Duration) {
-        let stats = self.stats();
-        let counter = self.meter.f64_observable_counter(metric.name).with_unit(metric.unit);
-        let counter = counter.with_description(metric.help).with_callback(move |observer| {
-            if let Some(stats) = stats() {
-                observer.observe(read(&stats).as_secs_f64(), &[]);
-            }
-        });
-        let _ = counter.build();
-    }
-
-    fn cache(&self) {
-        let (metric, stats) = (semconv::CACHE_BLOCKS, self.stats());
-        let counter = self.meter.u64_observable_counter(metric.name).with_unit(metric.unit);
-        let counter = counter.with_description(metric.help).with_callback(move |observer| {
-            if let Some(stats) = stats() {
-                let result = |result: &'static str| [KeyValue::new(semconv::CACHE_RESULT, result)];
-                observer.observe(stats.cache_hits, &result("hit"));
-                observer.observe(stats.cache_misses, &result("miss"));
-            }
-        });
-        let _ = counter.build();
-    }
 }

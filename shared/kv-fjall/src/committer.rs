@@ -26,10 +26,9 @@ use super::group_clock::{Elapsed, GroupClock};
 use super::marks;
 use super::read_cache::RecentWrites;
 use super::shared::EngineState;
-use super::stats::GroupWrite;
 use super::version_floor::FlooredVersions;
-use trestle_kv::CommitError;
 use trestle_kv::point::CommitPoint;
+use trestle_kv::{CommitError, GroupWrite};
 
 /// The key of the heartbeat in every keyspace. Kind 0 belongs to no keyspace, so no read or scan
 /// of a service is ever routed to it.

@@ -82,14 +82,13 @@ pub use self::links::{drop_links, linked_bytes};
 pub use self::log_position::{LogPosition, LogPositionError};
 pub use self::logged_change::LoggedChange;
 pub use self::options::{
-    FjallOptions, GroupObserver, MIN_FREE_BYTES_MIN, OpenError, SpaceProbe, SyncObserver,
-    SyncPolicy,
+    FjallOptions, MIN_FREE_BYTES_MIN, OpenError, SpaceProbe, SyncObserver, SyncPolicy,
 };
 pub use self::readable_rows::{UnreadableRange, UnreadableRanges};
 pub use self::reader::StoreReader;
 pub use self::repair::{JournalLoss, RepairDone, RepairPlan};
 pub use self::salvage::{RepairRules, SalvagedKeyspace};
-pub use self::stats::{EngineStats, GroupWrite};
+pub use self::stats::EngineStats;
 pub use self::table_files::{DamagedFile, FileProblem};
 pub use self::writer::{FillError, StoreWriter};
 

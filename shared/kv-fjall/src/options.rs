@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::stats::GroupWrite;
-use trestle_kv::Keyspace;
 use trestle_kv::point::PointHook;
+use trestle_kv::{GroupObserver, Keyspace};
 use trestle_model::time::{Clock, SystemClock};
 
 /// Bytes of a memtable. A few are in memory under load, for each keyspace that is written. Bigger ones flush and
@@ -33,10 +32,7 @@ pub enum SyncPolicy {
 /// Measures how many bytes are free for data under a path.
 pub type SpaceProbe = Arc<dyn Fn(&Path) -> io::Result<u64> + Send + Sync>;
 
-/// Receives every group that was written. Called on the commit thread, so it must be quick.
-pub type GroupObserver = Arc<dyn Fn(GroupWrite) + Send + Sync>;
-
-/// Receives the duration of each sync of the journal. Must be quick too.
+/// Receives the duration of each sync of the journal. Called on the commit thread, so it must be quick.
 pub type SyncObserver = Arc<dyn Fn(Duration) + Send + Sync>;
 
 /// How to open a [`crate::FjallEngine`].

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use trestle_kv::GroupWrite;
+
 /// What the engine did since it was opened, and what it has to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EngineStats {
@@ -42,15 +44,6 @@ pub struct EngineStats {
     pub compaction_time: Duration,
     /// Journal files now.
     pub journals: u64,
-}
-
-/// A group that was written and synced, or failed to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GroupWrite {
-    /// Changes that wrote something in it.
-    pub changes: u64,
-    /// Time that writing and syncing it took.
-    pub took: Duration,
 }
 
 #[derive(Debug, Default)]

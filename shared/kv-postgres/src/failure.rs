@@ -5,6 +5,8 @@ use std::sync::Arc;
 use tokio_postgres::error::{DbError, Severity, SqlState};
 use trestle_kv::{CommitError, EngineError};
 
+use crate::stats::RetryReason;
+
 /// A request that failed.
 #[derive(Debug, Clone)]
 pub(crate) enum Failure {
@@ -20,35 +22,31 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Whether a transaction that failed so may succeed when it is repeated: it met another one.
-    pub(crate) fn is_conflict(&self) -> bool {
-        let conflicts = [
-            SqlState::T_R_SERIALIZATION_FAILURE,
-            SqlState::T_R_DEADLOCK_DETECTED,
-            SqlState::LOCK_NOT_AVAILABLE,
+    /// Why a transaction that failed so before its commit may succeed when it is repeated; none where it cannot.
+    pub(crate) fn retry_reason(&self) -> Option<RetryReason> {
+        let Self::Rejected { state, .. } = self else { return Some(RetryReason::Lost) };
+        let reasons = [
+            (SqlState::T_R_SERIALIZATION_FAILURE, RetryReason::Serialization),
+            (SqlState::T_R_DEADLOCK_DETECTED, RetryReason::Deadlock),
+            (SqlState::LOCK_NOT_AVAILABLE, RetryReason::LockTimeout),
+            // Mostly its table of locks, whose size is configured.
+            (SqlState::OUT_OF_MEMORY, RetryReason::LockTable),
+            // A version that was not greater: the schema has no other column that may not be null.
+            (SqlState::NOT_NULL_VIOLATION, RetryReason::Version),
+            (SqlState::READ_ONLY_SQL_TRANSACTION, RetryReason::ReadOnly),
         ];
-        matches!(self, Self::Rejected { state, .. } if conflicts.contains(state))
+        reasons.into_iter().find(|(known, _)| known == state).map(|(_, reason)| reason)
     }
 
-    /// Whether a lock was not to be had in time.
-    pub(crate) fn is_lock_timeout(&self) -> bool {
-        matches!(self, Self::Rejected { state, .. } if *state == SqlState::LOCK_NOT_AVAILABLE)
+    /// Whether it met another transaction.
+    pub(crate) fn is_conflict(&self) -> bool {
+        use RetryReason::{Deadlock, LockTimeout, Serialization};
+        matches!(self.retry_reason(), Some(Serialization | Deadlock | LockTimeout))
     }
 
-    /// Whether the server has too little memory for the transaction, mostly in its table of locks, whose size is
-    /// configured.
-    pub(crate) fn is_too_large(&self) -> bool {
-        matches!(self, Self::Rejected { state, .. } if *state == SqlState::OUT_OF_MEMORY)
-    }
-
-    /// Whether a version was not greater than the stored one: the schema has no other column that may not be null.
-    pub(crate) fn is_version_behind(&self) -> bool {
-        matches!(self, Self::Rejected { state, .. } if *state == SqlState::NOT_NULL_VIOLATION)
-    }
-
-    /// Whether the server takes no changes: it is a standby.
-    pub(crate) fn is_read_only(&self) -> bool {
-        matches!(self, Self::Rejected { state, .. } if *state == SqlState::READ_ONLY_SQL_TRANSACTION)
+    /// Whether it is one of these.
+    pub(crate) fn is(&self, reason: RetryReason) -> bool {
+        self.retry_reason() == Some(reason)
     }
 
     /// For people.

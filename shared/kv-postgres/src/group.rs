@@ -40,6 +40,19 @@ pub(crate) struct DecidedGroup {
     pub(crate) writes: GroupWrites,
 }
 
+impl DecidedGroup {
+    /// How many of its changes write something, and the bytes of what they write, each key once.
+    pub(crate) fn written(&self) -> (u64, u64) {
+        let wrote = |outcome: &&Result<DecidedOne, CommitError>| {
+            outcome.as_ref().is_ok_and(|one| one.has_written)
+        };
+        let bytes = self.writes.iter().map(|(key, (value, _))| {
+            key.len() as u64 + value.as_ref().map_or(0, |value| value.len() as u64)
+        });
+        (self.outcomes.iter().filter(wrote).count() as u64, bytes.sum())
+    }
+}
+
 /// One decided change.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DecidedOne {

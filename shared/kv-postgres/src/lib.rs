@@ -27,23 +27,28 @@ mod schema;
 mod session;
 mod shared;
 mod statements;
+mod stats;
 mod stuck;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod transaction;
 mod worker;
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use trestle_kv::{
-    Change, CommitError, Durability, Engine, EngineError, EngineStatus, Keyspace, Keyspaces,
-    Limits, PointHook, Scan, ScanLimit, Snapshot, Span, Version,
+    Change, CommitError, Durability, Engine, EngineError, EngineStatus, GroupObserver, Keyspace,
+    Keyspaces, Limits, PointHook, Scan, ScanLimit, Snapshot, Span, Version,
 };
 use trestle_model::time::{Clock, Ticks};
 
-pub use crate::{address::PostgresAddress, schema::ServerStatus};
+pub use crate::{
+    address::PostgresAddress,
+    schema::ServerStatus,
+    stats::{ConnectionPool, PostgresStats, RetryReason},
+};
 use crate::{
     clock::EngineClock,
     failure::Failure,
@@ -52,6 +57,7 @@ use crate::{
     session::{DatabaseConnection, WriteSession},
     shared::Shared,
     statements::Sql,
+    stats::WorkerCounters,
     worker::GroupWorker,
 };
 
@@ -67,6 +73,8 @@ pub struct PostgresOptions {
     pub keyspaces: Vec<Keyspace>,
     /// Where versions and time come from, for tests. Default: the clock of the server.
     pub clock: Option<Arc<dyn Clock>>,
+    /// Observes groups. Default: nothing.
+    pub on_group: GroupObserver,
     /// Steps in at points of a commit, for tests. Default: none.
     pub on_point: Option<PointHook>,
 }
@@ -75,7 +83,8 @@ impl PostgresOptions {
     /// The defaults for an address.
     #[must_use]
     pub fn new(address: PostgresAddress, keyspaces: impl Into<Vec<Keyspace>>) -> Self {
-        Self { address, keyspaces: keyspaces.into(), clock: None, on_point: None }
+        let (keyspaces, on_group) = (keyspaces.into(), Arc::new(|_| {}));
+        Self { address, keyspaces, clock: None, on_group, on_point: None }
     }
 }
 
@@ -147,7 +156,7 @@ impl PostgresEngine {
     /// # Errors
     /// Every kind of [`PostgresError`].
     pub async fn open(options: PostgresOptions) -> Result<Self, PostgresError> {
-        let PostgresOptions { address, keyspaces, clock, on_point } = options;
+        let PostgresOptions { address, keyspaces, clock, on_group, on_point } = options;
         let keyspaces =
             Keyspaces::new(keyspaces).map_err(|reason| PostgresError::Keyspaces { reason })?;
         let statements: Vec<Sql> = keyspaces.list().iter().map(Sql::of).collect();
@@ -167,7 +176,9 @@ impl PostgresEngine {
             limits: Limits::default(),
             clock: EngineClock::open(&store, now, clock),
             scheduler: ChangeScheduler::default(),
+            on_group,
             on_point,
+            counters: WorkerCounters::default(),
             down: shared::DownSince::default(),
         });
         let sessions = std::iter::once(session).map(Some).chain(std::iter::repeat_with(|| None));
@@ -216,6 +227,36 @@ impl PostgresEngine {
         Ok(())
     }
 
+    /// What the server says of itself now.
+    ///
+    /// # Errors
+    /// [`EngineError::Unavailable`] for a database that is away, or is silent for ten seconds.
+    pub async fn server_now(&self) -> Result<ServerStatus, EngineError> {
+        self.readers.server_status().await
+    }
+
+    /// What the engine did and has. Asks the database nothing.
+    #[must_use]
+    pub fn stats(&self) -> PostgresStats {
+        let counters = &self.shared.counters;
+        let [reads, snapshots] = self.readers.connections();
+        let commits = ConnectionPool {
+            name: "commits",
+            used: counters.busy.load(Relaxed),
+            idle: counters.idle.load(Relaxed),
+            max: WORKERS as u64,
+        };
+        PostgresStats {
+            queue_depth: self.shared.scheduler.waiting() as u64,
+            shed: counters.shed.load(Relaxed),
+            bytes: counters.bytes.load(Relaxed),
+            retries: counters.retries(),
+            unknown: counters.unknown.load(Relaxed),
+            oldest_snapshot: self.readers.oldest(),
+            connections: [commits, reads, snapshots],
+        }
+    }
+
     /// What the server said of itself when the store was opened.
     #[must_use]
     pub fn server(&self) -> &ServerStatus {
@@ -248,7 +289,11 @@ impl Engine for PostgresEngine {
     async fn commit(&self, mut change: Change) -> Result<Version, CommitError> {
         change.spec.check(&self.shared.keyspaces, &self.shared.limits)?;
         let (pending, answered) = WaitingChange::new(change);
-        self.shared.scheduler.push(pending)?;
+        let pushed = self.shared.scheduler.push(pending);
+        if let Err(CommitError::Busy { .. }) = pushed {
+            self.shared.counters.shed.fetch_add(1, Relaxed);
+        }
+        pushed?;
         let lost = |_| CommitError::Unknown { reason: "the change was not answered".into() };
         answered.await.map_err(lost)?
     }

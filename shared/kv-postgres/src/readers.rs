@@ -17,12 +17,20 @@ use tokio::{
     runtime::Handle,
     sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore},
     task::{JoinError, JoinHandle},
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout},
 };
 use tokio_postgres::error::SqlState;
 use trestle_kv::{EngineError, Scan, ScanLimit, Snapshot, Span, keyspace::unknown_keyspace};
 
-use crate::{failure::Failure, place::row_of, scan::scan, session::ReadSession, shared::Shared};
+use crate::{
+    failure::Failure,
+    place::row_of,
+    scan::scan,
+    schema::{self, ServerStatus},
+    session::ReadSession,
+    shared::Shared,
+    stats::ConnectionPool,
+};
 
 /// Connections of reads of one request, which are sent without waiting for those before.
 const SHARED_SESSIONS: usize = 4;
@@ -32,6 +40,9 @@ const SNAPSHOTS_MAX: usize = 16;
 const UNREAD_MAX: Duration = Duration::from_secs(2);
 /// How often one that waits looks for such.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Longest time until the server says something of itself; one that is away is waited for as long.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Sees everything that is committed before it, and later nothing.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1";
@@ -141,8 +152,44 @@ impl Readers {
         let longest =
             held.iter().filter_map(|held| Some((held.unread_since()?, held))).min_by_key(|it| it.0);
         if let Some((_, held)) = longest {
-            locked(&held.0).connection = None;
+            locked(&held.state).connection = None;
         }
+    }
+
+    /// What the server says of itself now.
+    pub(crate) async fn server_status(&self) -> Result<ServerStatus, EngineError> {
+        let asked = async {
+            loop {
+                let (session, is_new) = self.session().await?;
+                match schema::server_status(session.client()).await {
+                    Err(Failure::Lost(_)) if !is_new => {}
+                    asked => return Ok(asked.map(|(status, _)| status)?),
+                }
+            }
+        };
+        let silent = |_| EngineError::Unavailable { reason: "the database does not answer".into() };
+        timeout(ANSWERED_WITHIN, asked).await.map_err(silent)?
+    }
+
+    /// How long the oldest open snapshot has been open; zero without one.
+    pub(crate) fn oldest(&self) -> Duration {
+        let held: Vec<_> = locked(&self.held).iter().filter_map(Weak::upgrade).collect();
+        let begun = held.iter().filter(|held| locked(&held.state).connection.is_some());
+        begun.map(|held| held.begun.elapsed()).max().unwrap_or_default()
+    }
+
+    /// The connections of single reads, and of snapshots.
+    pub(crate) fn connections(&self) -> [ConnectionPool; 2] {
+        let is_open = |slot: &&AsyncMutex<Option<Arc<ReadSession>>>| {
+            slot.try_lock().is_ok_and(|session| session.is_some())
+        };
+        let (open, idle) = (self.sessions.iter().filter(is_open).count(), locked(&self.idle).len());
+        let held = SNAPSHOTS_MAX - self.permits.available_permits();
+        let pool = |name, used, idle, max| {
+            let [used, idle, max] = [used, idle, max].map(|count: usize| count as u64);
+            ConnectionPool { name, used, idle, max }
+        };
+        [pool("reads", open, 0, SHARED_SESSIONS), pool("snapshots", held, idle, SNAPSHOTS_MAX)]
     }
 
     /// A connection, and whether it was made just now.
@@ -206,7 +253,10 @@ impl Drop for SnapshotConnection {
 }
 
 /// What a snapshot has, until it ends.
-struct HeldSnapshot(Mutex<SnapshotState>);
+struct HeldSnapshot {
+    begun: Instant,
+    state: Mutex<SnapshotState>,
+}
 
 struct SnapshotState {
     /// None once it has ended for another one.
@@ -218,12 +268,13 @@ struct SnapshotState {
 impl HeldSnapshot {
     fn new(connection: SnapshotConnection) -> Self {
         let connection = Some(Arc::new(connection));
-        Self(Mutex::new(SnapshotState { connection, read_at: Instant::now() }))
+        let begun = Instant::now();
+        Self { begun, state: Mutex::new(SnapshotState { connection, read_at: begun }) }
     }
 
     /// Since when nobody reads it, if that is long.
     fn unread_since(&self) -> Option<Instant> {
-        let state = locked(&self.0);
+        let state = locked(&self.state);
         let is_read = |connection: &Arc<_>| Arc::strong_count(connection) > 1;
         let is_unread = state.connection.as_ref().is_some_and(|it| !is_read(it));
         (is_unread && state.read_at.elapsed() >= UNREAD_MAX).then_some(state.read_at)
@@ -239,7 +290,7 @@ struct SnapshotRead {
 impl SnapshotRead {
     fn of(held: &Arc<HeldSnapshot>) -> Result<Self, EngineError> {
         let ended = || EngineError::SnapshotEnded { reason: "others waited for it".into() };
-        let connection = locked(&held.0).connection.clone().ok_or_else(ended)?;
+        let connection = locked(&held.state).connection.clone().ok_or_else(ended)?;
         Ok(Self { held: Arc::clone(held), connection })
     }
 
@@ -250,7 +301,7 @@ impl SnapshotRead {
 
 impl Drop for SnapshotRead {
     fn drop(&mut self) {
-        locked(&self.held.0).read_at = Instant::now();
+        locked(&self.held.state).read_at = Instant::now();
     }
 }
 

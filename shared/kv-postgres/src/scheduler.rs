@@ -238,6 +238,11 @@ impl ChangeScheduler {
         }
     }
 
+    /// How many changes wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.lock().count
+    }
+
     /// Takes no more changes.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;

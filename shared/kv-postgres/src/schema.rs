@@ -51,6 +51,8 @@ pub struct ServerStatus {
     pub synchronous_commit: String,
     /// Which standbys it waits for; empty if for none.
     pub synchronous_standbys: String,
+    /// Whether it takes changes.
+    pub is_primary: bool,
 }
 
 impl ServerStatus {
@@ -58,6 +60,20 @@ impl ServerStatus {
     #[must_use]
     pub fn is_durable(&self) -> bool {
         self.fsync && self.synchronous_commit != "off"
+    }
+
+    /// Standbys that have a change before it is acknowledged. Those that are connected are not counted: the server
+    /// shows them to privileged users only, and no change is acknowledged while there are too few.
+    #[must_use]
+    pub fn standbys(&self) -> u32 {
+        let waits_for_none = ["off", "local"].contains(&self.synchronous_commit.as_str());
+        if waits_for_none || self.synchronous_standbys.trim().is_empty() {
+            return 0;
+        }
+        // `ANY 2 (a, b)`, `FIRST 2 (a, b)`, `2 (a, b)`; or a list, of which it waits for one.
+        let counted = self.synchronous_standbys.split_once('(');
+        let count = counted.and_then(|(count, _)| count.split_whitespace().last()?.parse().ok());
+        count.unwrap_or(1)
     }
 }
 
@@ -75,14 +91,27 @@ pub(crate) async fn prepare(
     Ok(server)
 }
 
-/// Checks what a server says of itself.
-pub(crate) async fn check_server(client: &Client) -> Result<ServerStatus, PostgresError> {
+/// What a server says of itself, and the number of its version.
+pub(crate) async fn server_status(client: &Client) -> Result<(ServerStatus, i32), Failure> {
     let sql = "SELECT version(), current_setting('server_version_num')::integer, \
                current_setting('fsync') = 'on', current_setting('synchronous_commit'), \
                current_setting('synchronous_standby_names'), \
                pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'";
-    let row = client.query_one(sql, &[]).await.map_err(Failure::from)?;
-    let (version, number): (String, i32) = (row.get(0), row.get(1));
+    let row = client.query_one(sql, &[]).await?;
+    let status = ServerStatus {
+        version: row.try_get(0)?,
+        fsync: row.try_get(2)?,
+        synchronous_commit: row.try_get(3)?,
+        synchronous_standbys: row.try_get(4)?,
+        is_primary: !row.try_get::<_, bool>(5)?,
+    };
+    Ok((status, row.try_get(1)?))
+}
+
+/// Checks what a server says of itself.
+pub(crate) async fn check_server(client: &Client) -> Result<ServerStatus, PostgresError> {
+    let (status, number) = server_status(client).await?;
+    let version = &status.version;
     let refused =
         |rule: &str| Err(PostgresError::Server { rule: rule.to_owned(), version: version.clone() });
     if !version.starts_with("PostgreSQL") || OTHERS.iter().any(|other| version.contains(other)) {
@@ -91,15 +120,10 @@ pub(crate) async fn check_server(client: &Client) -> Result<ServerStatus, Postgr
     if number < SERVER_MIN {
         return refused("must be PostgreSQL 14 or later");
     }
-    if row.get(5) {
+    if !status.is_primary {
         return refused("must be a primary, which takes changes");
     }
-    Ok(ServerStatus {
-        version,
-        fsync: row.get(2),
-        synchronous_commit: row.get(3),
-        synchronous_standbys: row.get(4),
-    })
+    Ok(status)
 }
 
 /// The relations of a database, but those of the server itself.

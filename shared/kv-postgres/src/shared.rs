@@ -6,7 +6,7 @@ use std::{
 };
 
 use tokio::time::{Instant, sleep};
-use trestle_kv::{CommitPoint, Keyspaces, Limits, PointHook};
+use trestle_kv::{CommitPoint, GroupObserver, Keyspaces, Limits, PointHook};
 
 use crate::{
     address::PostgresAddress,
@@ -15,6 +15,7 @@ use crate::{
     scheduler::ChangeScheduler,
     session::{DatabaseConnection, PreparedSession, PreparedStatements, ReadSession},
     statements::Sql,
+    stats::WorkerCounters,
 };
 
 /// Changes wait for a database that is away, for example while another server takes over. After that they are rejected
@@ -32,7 +33,9 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) clock: EngineClock,
     pub(crate) scheduler: ChangeScheduler,
+    pub(crate) on_group: GroupObserver,
     pub(crate) on_point: Option<PointHook>,
+    pub(crate) counters: WorkerCounters,
     pub(crate) down: DownSince,
 }
 

@@ -15,6 +15,7 @@ use crate::{
     row_changes::{RowChanges, slices},
     schema::{stored, ticks},
     session::WriteSession,
+    stats::RetryReason,
 };
 
 /// From the year 1 to 1970, in microseconds.
@@ -125,7 +126,7 @@ pub(crate) enum Ended {
 impl Ended {
     /// Whether the server takes no changes.
     pub(crate) fn is_read_only(&self) -> bool {
-        matches!(self, Self::RolledBack(failure) if failure.is_read_only())
+        matches!(self, Self::RolledBack(failure) if failure.is(RetryReason::ReadOnly))
     }
 }
 

@@ -1,10 +1,14 @@
 //! A worker: takes a group, and commits it over its own connection, again where it must be.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
 
 use futures::FutureExt as _;
 use tokio::time::{Instant, sleep, timeout};
-use trestle_kv::{CommitError, CommitPoint, Version, decide::ChangeRules};
+use trestle_kv::{CommitError, CommitPoint, GroupWrite, Version, decide::ChangeRules};
 
 use crate::{
     failure::Failure,
@@ -12,6 +16,7 @@ use crate::{
     scheduler::{WaitingChange, domains_of},
     session::WriteSession,
     shared::Shared,
+    stats::{CountedWhile, RetryReason},
     stuck::end_stuck,
     transaction::{Ended, begin, commit, roll_back},
 };
@@ -50,7 +55,11 @@ impl GroupWorker {
 
     pub(crate) async fn run(mut self) {
         let shared = Arc::clone(&self.shared);
-        while let Some(mut group) = shared.scheduler.next().await {
+        loop {
+            let idle = self.session.is_some().then(|| CountedWhile::new(&shared.counters.idle));
+            let Some(mut group) = shared.scheduler.next().await else { return };
+            drop(idle);
+            let _busy = CountedWhile::new(&shared.counters.busy);
             let changes = std::mem::take(&mut group.changes);
             // A panic drops its changes, which answers them, and its connection, which ends the transaction.
             match AssertUnwindSafe(self.commit_group(changes)).catch_unwind().await {
@@ -82,9 +91,10 @@ impl GroupWorker {
                     failure
                 }
             };
-            if failure.is_too_large() && group.len() == 1 {
+            let reason = failure.retry_reason();
+            if reason == Some(RetryReason::LockTable) && group.len() == 1 {
                 until = until.min(Instant::now() + ALONE_FOR);
-            } else if failure.is_too_large() {
+            } else if reason == Some(RetryReason::LockTable) {
                 let mut half = group.split_off(group.len().div_ceil(2));
                 half.append(&mut later);
                 later = half;
@@ -94,7 +104,10 @@ impl GroupWorker {
                 return later;
             }
             tracing::debug!(reason = %failure.reason(), "a group of changes is tried again");
-            if failure.is_lock_timeout() {
+            if let Some(reason) = reason {
+                self.shared.counters.retried(reason);
+            }
+            if reason == Some(RetryReason::LockTimeout) {
                 self.end_stuck().await;
             }
             // Jittered, so that processes that met do not meet again.
@@ -161,7 +174,10 @@ impl GroupWorker {
         for (pending, outcome) in group.iter_mut().zip(&decided.outcomes) {
             pending.is_sent = outcome.as_ref().is_ok_and(|one| one.has_written);
         }
+        let (changes, bytes) = decided.written();
+        let begun = Instant::now();
         let ended = commit(&session, &shared.keyspaces, &decided.writes, floor).await;
+        let took = begun.elapsed();
         // A server that takes no changes has become a standby: the next connection finds the primary. After an unknown
         // outcome the transaction may still be there.
         let is_ended = !matches!(ended, Ended::Unknown(_)) && !ended.is_read_only();
@@ -171,6 +187,8 @@ impl GroupWorker {
         let ended = match ended {
             Ended::Committed => {
                 shared.down.note(None);
+                shared.counters.bytes.fetch_add(bytes, Relaxed);
+                (shared.on_group)(GroupWrite { changes, took });
                 if let Some(floor) = floor {
                     shared.clock.stored(floor.floor);
                 }
@@ -180,7 +198,7 @@ impl GroupWorker {
                 )
             }
             Ended::RolledBack(failure) => {
-                let rows = match failure.is_version_behind() {
+                let rows = match failure.is(RetryReason::Version) {
                     true => rows_written(&decided.writes, &shared.keyspaces),
                     false => Vec::new(),
                 };
@@ -192,6 +210,9 @@ impl GroupWorker {
             }
             unknown @ Ended::Unknown(_) => unknown,
         };
+        if matches!(ended, Ended::Unknown(_)) {
+            shared.counters.unknown.fetch_add(changes, Relaxed);
+        }
         // Without an answer a caller finds out by itself.
         if shared.at(CommitPoint::BeforeAnswer).is_ok() {
             answer_decided(group, decided, &ended);
@@ -226,17 +247,9 @@ impl GroupWorker {
 
 /// What follows from a failure before anything was committed.
 fn after_failure(group: Vec<WaitingChange>, failure: Failure, rows: RowsByKeyspace) -> Tried {
-    match &failure {
-        Failure::Rejected { .. }
-            if failure.is_read_only()
-                || failure.is_conflict()
-                || failure.is_version_behind()
-                || failure.is_too_large() =>
-        {
-            Tried::Again(group, failure, rows)
-        }
-        Failure::Rejected { .. } => Tried::Failed(group, failure),
-        Failure::Lost(_) => Tried::Again(group, failure, rows),
+    match failure.retry_reason() {
+        Some(_) => Tried::Again(group, failure, rows),
+        None => Tried::Failed(group, failure),
     }
 }
 

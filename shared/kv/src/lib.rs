@@ -129,6 +129,7 @@ mod error;
 mod fault;
 #[cfg(feature = "testing")]
 pub mod faulty;
+mod group_write;
 pub mod keyspace;
 pub mod limits;
 mod memory;
@@ -155,6 +156,7 @@ pub use crate::engine::{
     DiskStatus, Durability, Engine, EngineStatus, Entry, Scan, ScanLimit, Snapshot,
 };
 pub use crate::error::{CommitError, EngineError};
+pub use crate::group_write::{GroupObserver, GroupWrite};
 pub use crate::keyspace::{Keyspace, Keyspaces, key_domain};
 pub use crate::limits::Limits;
 pub use crate::memory::MemoryEngine;

@@ -174,6 +174,8 @@ async fn a_failure_at_each_point_of_a_commit_is_reported_as_what_it_is() {
         let error = commit(&engine, vec![put(row.clone(), "1")]).await.unwrap_err();
         assert_eq!(matches!(error, CommitError::Unknown { .. }), is_there, "{point:?}: {error}");
         assert_eq!(engine.get(&row).await.unwrap().is_some(), is_there, "{point:?}");
+        // One that is not answered is dropped, as by a panic, and not counted.
+        assert_eq!(engine.stats().unknown, u64::from(point == CommitPoint::AfterSync), "{point:?}");
         commit(&engine, vec![put(row.clone(), "2")]).await.unwrap();
         assert_eq!(engine.get(&row).await.unwrap(), Some("2".into()), "{point:?}");
     }

@@ -11,4 +11,5 @@ mod long_keys;
 mod model;
 mod open;
 mod standby;
+mod stats;
 mod world;
