@@ -1,11 +1,17 @@
 //! A server whose store is a database.
 
-use std::fs;
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use trestle_kv_postgres::testing::PostgresServer;
-use trestle_tests::Server;
+use trestle_tests::{HANG, Server, metric};
 
-use crate::client::{Ended, bare, succeeds};
+use crate::{
+    client::{Ended, bare, succeeds},
+    members::members,
+};
 
 const ROLES: [&str; 2] = ["--roles", "gateway,table,queue"];
 
@@ -60,6 +66,64 @@ async fn doctor_says_what_the_database_keeps() {
     assert!(risky.output.contains("fsync=`off`"), "{risky:?}");
     let absent = doctor(&postgres.url("absent"));
     assert!(absent.output.contains("database \"absent\" does not exist"), "{absent:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metrics_report_the_database_and_the_processes_that_serve_it() {
+    let Some(mut postgres) = PostgresServer::start(&["fsync=on"]).await else { return };
+    let url = postgres.url(&postgres.database().await);
+    let first = start(&url);
+    succeeds(&first, &["table", "create", "orders"]);
+    let page = first.page("/metrics").await;
+    let value = |series: &str| metric(&page, series).unwrap_or_else(|| panic!("{series}: {page}"));
+    for (series, expected) in [
+        ("trestle_storage_commit_queue{", 0.0),
+        ("trestle_storage_commit_shed_total{", 0.0),
+        ("trestle_storage_commit_retries_total{error_type=\"deadlock\"", 0.0),
+        ("trestle_storage_commit_unknown_total{", 0.0),
+        ("trestle_storage_database_primary{", 1.0),
+        ("trestle_storage_database_durable{", 1.0),
+        ("trestle_storage_database_standbys{", 0.0),
+        ("db_client_connection_max{db_client_connection_pool_name=\"snapshots\"", 16.0),
+        ("trestle_store_processes_changes_total{", 0.0),
+    ] {
+        assert_eq!(value(series), expected, "{series}: {page}");
+    }
+    for series in [
+        "trestle_storage_group_changes_count{",
+        "trestle_storage_group_duration_seconds_sum{",
+        "trestle_storage_commit_size_bytes_total{",
+        "trestle_store_jobs{",
+    ] {
+        assert!(value(series) > 0.0, "{series}: {page}");
+    }
+    let idle = "db_client_connection_count{db_client_connection_pool_name=\"commits\",\
+                db_client_connection_state=\"idle\"";
+    assert!((0.0..=8.0).contains(&value(idle)) && value("trestle_storage_snapshot_age") >= 0.0);
+    assert!(value("trestle_store_renewal_age_seconds{") < 10.0, "it is renewed every two seconds");
+
+    let second = start(&url);
+    members(&first, 2).await;
+    let jobs =
+        async |server: &Server| metric(&server.page("/metrics").await, "trestle_store_jobs{");
+    assert!(jobs(&first).await < Some(value("trestle_store_jobs{")), "the second has some");
+    assert_eq!(jobs(&second).await.map(|jobs| jobs > 0.0), Some(true));
+    let changes = metric(&first.page("/metrics").await, "trestle_store_processes_changes_total{");
+    assert_eq!(changes, Some(1.0));
+
+    // The database is away.
+    postgres.crash();
+    let until = Instant::now() + HANG;
+    loop {
+        let page = first.page("/metrics").await;
+        let age = metric(&page, "trestle_store_renewal_age_seconds{");
+        let primary = metric(&page, "trestle_storage_database_primary{");
+        if age > Some(10.0) && primary == Some(0.0) {
+            break;
+        }
+        assert!(Instant::now() < until, "{age:?} {primary:?}");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
 }
 
 #[test]

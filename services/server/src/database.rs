@@ -1,16 +1,19 @@
 //! The store in a database, in place of a data directory.
 
 mod binding;
+mod telemetry;
 pub(crate) mod text_row;
 
 use std::{fs, io, path::Path, sync::Arc};
 
+use opentelemetry::metrics::Meter;
 use tracing::{info, warn};
 use trestle_kv::{Engine, EngineError, Keyspace};
 use trestle_kv_postgres::{
     PostgresAddress, PostgresEngine, PostgresError, PostgresOptions, ServerStatus,
 };
 use trestle_objects::{BindingRecord as _, ObjectStorage, ObjectsUrl, OpenObjectsError};
+use trestle_runtime::task::Task;
 
 use self::binding::BindingRow;
 use crate::{
@@ -21,14 +24,27 @@ use crate::{
     store_copy::marker,
 };
 
-/// Opens the database of these settings, if they have one.
+/// The database of a process.
+pub(crate) struct OpenedDatabase {
+    /// Its engine.
+    pub(crate) engine: Arc<dyn Engine>,
+    /// Asks the database about itself, for metrics.
+    pub(crate) task: Task,
+}
+
+/// Opens the database of these settings, if they have one. Its metrics are on `meter`.
 ///
 /// # Errors
 /// [`ProcessError::Database`], [`ProcessError::Copying`].
-pub(crate) async fn open(settings: &Settings) -> Result<Option<Arc<dyn Engine>>, ProcessError> {
+pub(crate) async fn open(
+    settings: &Settings,
+    meter: &Meter,
+) -> Result<Option<OpenedDatabase>, ProcessError> {
     let Some(address) = address(&settings.storage)? else { return Ok(None) };
     info!(engine = address.shown(), "opening the store");
-    let engine = open_at(address).await?;
+    let on_group = storage::group_observer(meter);
+    let options = PostgresOptions { on_group, ..PostgresOptions::new(address, keyspaces()) };
+    let engine = open_with(options).await?;
     if let Some(risk) = risk(engine.server()) {
         warn!("{risk}");
     }
@@ -38,7 +54,8 @@ pub(crate) async fn open(settings: &Settings) -> Result<Option<Arc<dyn Engine>>,
     if let Some(text) = unfinished.map_err(unreadable)? {
         return Err(ProcessError::Copying { from: marker::shown(&text) });
     }
-    Ok(Some(engine))
+    let task = telemetry::observe(meter, &engine);
+    Ok(Some(OpenedDatabase { engine, task }))
 }
 
 /// Opens a database, also one with an unfinished copy.
@@ -48,7 +65,10 @@ pub(crate) async fn open(settings: &Settings) -> Result<Option<Arc<dyn Engine>>,
 pub(crate) async fn open_at(
     address: PostgresAddress,
 ) -> Result<Arc<PostgresEngine>, PostgresError> {
-    let options = PostgresOptions::new(address, keyspaces());
+    open_with(PostgresOptions::new(address, keyspaces())).await
+}
+
+async fn open_with(options: PostgresOptions) -> Result<Arc<PostgresEngine>, PostgresError> {
     Ok(Arc::new(Box::pin(PostgresEngine::open(options)).await?))
 }
 

@@ -11,6 +11,7 @@ mod peers;
 mod placement;
 mod secret;
 mod serving;
+mod telemetry;
 
 use std::{
     collections::HashMap,
@@ -21,7 +22,6 @@ use std::{
     time::Duration,
 };
 
-use opentelemetry::metrics::Meter;
 use tokio::time::{Instant, timeout};
 use tracing::{debug, info, warn};
 use trestle_identity::gateway_secret::GatewaySecret;
@@ -30,11 +30,11 @@ use trestle_kv::{
     Reads, ScanLimit, Span, Version, Writes, transact,
 };
 use trestle_model::time::Ticks;
-use trestle_rpc::{instance::instance_id, quota::LiveQuotas, semconv, upstream::Remote};
+use trestle_rpc::{instance::instance_id, quota::LiveQuotas, upstream::Remote};
 use trestle_runtime::task::Task;
 
 pub(crate) use self::serving::{secret_row, serving};
-use self::{peers::PeerLinks, secret::SECRET};
+use self::{peers::PeerLinks, secret::SECRET, telemetry::MemberChanges};
 use crate::{
     compose::NodeDeps,
     process_error::ProcessError,
@@ -134,6 +134,7 @@ struct SharedStore {
     links: PeerLinks,
     /// Those that counted at the last look, this one included once it has a row.
     known: Mutex<Vec<StoreMember>>,
+    changes: MemberChanges,
     jobs: Mutex<Vec<(&'static str, &'static str)>>,
     /// How many queues each process serves, by its key, at the last count; none before the first.
     queues: Mutex<Option<HashMap<Vec<u8>, u64>>>,
@@ -244,6 +245,7 @@ impl SharedStore {
             quotas,
             links,
             known: Mutex::default(),
+            changes: MemberChanges::default(),
             jobs: Mutex::default(),
             queues: Mutex::default(),
             renewed: Mutex::default(),
@@ -251,18 +253,6 @@ impl SharedStore {
             to_itself: Mutex::default(),
             is_leaving: AtomicBool::new(false),
         }
-    }
-
-    /// Reports how many processes are known. Holds the store weakly, so that metrics keep none open.
-    fn observe(self: &Arc<Self>, meter: &Meter) {
-        let (metric, store) = (semconv::PROCESSES, Arc::downgrade(self));
-        let gauge = meter.u64_observable_gauge(metric.name).with_unit(metric.unit);
-        let gauge = gauge.with_description(metric.help).with_callback(move |observer| {
-            if let Some(store) = store.upgrade() {
-                observer.observe(store.sharing(&store.known()) as u64, &[]);
-            }
-        });
-        let _ = gauge.build();
     }
 
     fn known(&self) -> MutexGuard<'_, Vec<StoreMember>> {
@@ -363,7 +353,9 @@ impl SharedStore {
             info!(processes = count, before, "the processes that serve the store changed");
         }
         self.links.retain(&members, &silent);
-        *self.known() = members;
+        let mut known = self.known();
+        self.changes.note(&known, &members);
+        *known = members;
         Ok(())
     }
 

@@ -20,7 +20,8 @@ use crate::{
     backup,
     banner::{self, StartReport},
     compose::{NodeDeps, compose},
-    continuous_backups, database,
+    continuous_backups,
+    database::{self, OpenedDatabase},
     descriptors::DescriptorPlan,
     process_error::ProcessError,
     reload::{Reloads, SettingsSource},
@@ -57,8 +58,8 @@ pub struct Server {
 struct OwnedData {
     engine: Option<Arc<dyn Engine>>,
     objects: Option<ObjectStorage>,
-    /// Responds to requests of backups, and hands changes over to them.
-    backups: Vec<Task>,
+    /// Responds to requests of backups, and hands changes over to them; or asks a database about itself.
+    tasks: Vec<Task>,
     /// The backup that all of it is from, if it is.
     shown: Option<String>,
 }
@@ -98,8 +99,9 @@ impl Server {
             true => self.backup.open(backup::rules()).await?,
             false => None,
         };
+        let meter = telemetry.meter();
         let database = match settings.owns_data(ROLES) && mounted.is_none() {
-            true => database::open(settings).await?,
+            true => database::open(settings, &meter).await?,
             false => None,
         };
         let signals = Signals::take()?;
@@ -108,7 +110,6 @@ impl Server {
             warn!(listener, %address, "this address is not loopback and nothing is encrypted");
         }
 
-        let meter = telemetry.meter();
         listeners.count_on(&meter);
         let opening = Instant::now();
         let data = self.open((mounted, database), &meter, telemetry.traces().exemplars).await?;
@@ -127,7 +128,7 @@ impl Server {
             source: Some(source.clone()),
         };
         let mut node = compose(settings, ROLES, deps).await?;
-        node.tasks.extend(data.backups);
+        node.tasks.extend(data.tasks);
         if data.shown.is_none() {
             scheduled_backups::add_to(&mut node, settings, Arc::new(SystemClock))?;
             continuous_backups::add_to(&mut node, settings, Arc::new(SystemClock))?;
@@ -148,7 +149,7 @@ impl Server {
     /// Opens what the roles of this process keep.
     async fn open(
         &self,
-        (mounted, database): (Option<MountedBackup>, Option<Arc<dyn Engine>>),
+        (mounted, database): (Option<MountedBackup>, Option<OpenedDatabase>),
         meter: &Meter,
         exemplars: Exemplars,
     ) -> Result<OwnedData, ProcessError> {
@@ -163,15 +164,15 @@ impl Server {
             let engine: Arc<dyn Engine> = Arc::new(mounted.engine);
             let objects = has_objects.then_some(mounted.objects);
             let engine = Some(storage::observed(engine, meter, exemplars));
-            return Ok(OwnedData { engine, objects, backups: Vec::new(), shown: Some(shown) });
+            return Ok(OwnedData { engine, objects, tasks: Vec::new(), shown: Some(shown) });
         }
-        if let Some(engine) = database {
+        if let Some(OpenedDatabase { engine, task }) = database {
             let objects = match has_objects {
                 true => Some(database::open_objects(&settings.storage, &engine).await?),
                 false => None,
             };
             let engine = Some(storage::observed(engine, meter, exemplars));
-            return Ok(OwnedData { engine, objects, ..OwnedData::default() });
+            return Ok(OwnedData { engine, objects, tasks: vec![task], shown: None });
         }
         let files = self.descriptors.store_files;
         let is_followed = settings.backup.continuous_target().is_some();
@@ -182,8 +183,8 @@ impl Server {
         };
         let backups = storage::backups(&settings.storage, &store, objects.as_ref(), meter)?;
         let changes = storage::changes(settings, &store, objects.as_ref(), meter);
-        let backups = backups.into_iter().chain(changes).collect();
-        Ok(OwnedData { engine: Some(store.engine), objects, backups, shown: None })
+        let tasks = backups.into_iter().chain(changes).collect();
+        Ok(OwnedData { engine: Some(store.engine), objects, tasks, shown: None })
     }
 }
 

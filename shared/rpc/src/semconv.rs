@@ -5,9 +5,10 @@
 //! begin with `trestle.`. Labels are bounded sets: never a key, an etag, a table or an id.
 
 mod backup_metrics;
+mod database_metrics;
 mod metrics;
 
-pub use self::{backup_metrics::*, metrics::*};
+pub use self::{backup_metrics::*, database_metrics::*, metrics::*};
 
 /// Target of every span, at level debug: exporters select spans by it, and logs omit them by
 /// default.
@@ -52,12 +53,16 @@ pub const SERVER_PORT: &str = "server.port";
 pub const PEER_ADDRESS: &str = "network.peer.address";
 /// Its port.
 pub const PEER_PORT: &str = "network.peer.port";
-/// The engine: `fjall` or `memory`.
+/// The engine: `fjall`, `memory` or `postgres`.
 pub const DB_SYSTEM: &str = "db.system.name";
 /// `get`, `scan` or `commit`.
 pub const DB_OPERATION: &str = "db.operation.name";
 /// How many entries a scan returned. On spans only.
 pub const DB_ROWS: &str = "db.response.returned_rows";
+/// What connections to a database are for: `commits`, `reads` or `snapshots`.
+pub const DB_CONNECTION_POOL: &str = "db.client.connection.pool.name";
+/// Whether a connection to a database is `used` or `idle`.
+pub const DB_CONNECTION_STATE: &str = "db.client.connection.state";
 /// The kind of an error: the gRPC code of a call, or that of the engine.
 pub const ERROR_TYPE: &str = "error.type";
 /// Why a call was rejected before it reached a service, or an item of an export: a reason of `ErrorReason`.

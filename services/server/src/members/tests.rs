@@ -107,9 +107,12 @@ async fn a_process_that_leaves_has_no_share_any_more() {
     let world = World::new();
     let (a, b) = (world.process("a", "table"), world.process("b", "table"));
     tick(&[&a, &b]).await;
+    assert_eq!(store(&a).changes.count(), 1, "b came");
     b.leave().await;
     tick(&[&a]).await;
     assert_eq!((world.rows().await, rate(&a)), (1, 900));
+    assert_eq!(store(&a).changes.count(), 2, "and went");
+    assert_eq!(store(&b).changes.count(), 0, "its first look found all");
 }
 
 #[tokio::test]

@@ -199,12 +199,6 @@ pub const CERTIFICATE_EXPIRY: Described = Described::new(
     "s",
     "When the certificate of a listener expires, in seconds since 1970",
 );
-/// Processes that serve a database.
-pub const PROCESSES: Described = Described::new(
-    "trestle.store.processes",
-    "{process}",
-    "Processes that serve tables of the database of this one",
-);
 /// Tables.
 pub const TABLES: Described =
     Described::new("trestle.tables", "{table}", "Tables in the store, of all accounts");
@@ -350,12 +344,9 @@ pub const HOT_PARTITIONS: Described = Described::new(
     "{entity}/s",
     "Entities a second on the partitions that were used most in the last ten seconds, by rank",
 );
-/// Changes that wait for the commit thread.
-pub const COMMIT_QUEUE: Described = Described::new(
-    "trestle.storage.commit.queue",
-    "{change}",
-    "Changes that wait for the commit thread",
-);
+/// Changes that wait for the commit thread, or for a worker of a database.
+pub const COMMIT_QUEUE: Described =
+    Described::new("trestle.storage.commit.queue", "{change}", "Changes that wait to be committed");
 /// Bytes that were committed.
 pub const COMMIT_BYTES: Described = Described::new(
     "trestle.storage.commit.size",
