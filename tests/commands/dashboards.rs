@@ -1,10 +1,11 @@
 //! The dashboards have no empty panel for one server with default settings that is scraped as `docs/monitoring.md`
-//! shows: without labels of our own but `job`.
+//! shows: without labels of our own but `job`. That of several processes has none for a server over a database.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
 use serde_json::Value;
 use tempfile::tempdir;
+use trestle_kv_postgres::testing::PostgresServer;
 use trestle_tests::Server;
 
 use crate::client::succeeds;
@@ -15,6 +16,9 @@ const NOT_EXPORTED: [&str; 2] = ["role:", "up"];
 const NONE_IS_ZERO: &str = " or vector(0)";
 /// Functions and words of PromQL in the dashboards.
 const WORDS: [&str; 6] = ["sum", "rate", "histogram_quantile", "by", "or", "vector"];
+
+/// The dashboard for a store in a database.
+const OF_DATABASE: &str = "processes.json";
 
 /// A label, whether a value must be equal to the text, and the text: an alternation of prefixes.
 type Matcher = (String, bool, String);
@@ -115,10 +119,13 @@ fn problem(page: &str, expression: &str) -> Option<String> {
     None
 }
 
-fn panels() -> Vec<(String, String)> {
+/// The expressions of panels, each with the names of its dashboard and panel: those for a store in a database, or the
+/// others.
+fn panels(of_database: bool) -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/grafana/dashboards");
     let mut found = Vec::new();
-    for file in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    for file in files.filter(|file| file.ends_with(OF_DATABASE) == of_database) {
         let board: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
         for panel in board["panels"].as_array().unwrap() {
             for target in panel["targets"].as_array().unwrap() {
@@ -164,9 +171,24 @@ async fn no_panel_is_empty_for_one_server_with_default_settings() {
     ] {
         succeeds(&server, args);
     }
-    let panels = panels();
+    let panels = panels(false);
     assert!(panels.len() > 40, "{}", panels.len());
+    none_is_empty(&server, &panels).await;
+}
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_panel_of_several_processes_is_empty_for_one_server_over_a_database() {
+    let Some(postgres) = PostgresServer::start(&[]).await else { return };
+    let url = postgres.url(&postgres.database().await);
+    let roles = ["--roles", "gateway,table,queue"];
+    let server = Server::start(&roles, &[("TRESTLE__STORAGE__ENGINE", &url)]);
+    let panels = panels(true);
+    assert!(panels.len() > 8, "{}", panels.len());
+    none_is_empty(&server, &panels).await;
+}
+
+/// Waits until each panel has a series.
+async fn none_is_empty(server: &Server, panels: &[(String, String)]) {
     // Some are measured in the background.
     let deadline = std::time::Instant::now() + trestle_tests::HANG;
     loop {
