@@ -99,7 +99,7 @@ pub(crate) struct WorkerCounters {
 
 impl WorkerCounters {
     pub(crate) fn retried(&self, reason: RetryReason) {
-        // A reason without fields is its place.
+        // The number of a reason is its place in `ALL`.
         if let Some(retries) = self.retries.get(reason as usize) {
             retries.fetch_add(1, Relaxed);
         }
