@@ -99,15 +99,18 @@ async fn metrics_report_the_database_and_the_processes_that_serve_it() {
     }
     let idle = "db_client_connection_count{db_client_connection_pool_name=\"commits\",\
                 db_client_connection_state=\"idle\"";
-    assert!((0.0..=8.0).contains(&value(idle)) && value("trestle_storage_snapshot_age") >= 0.0);
-    assert!(value("trestle_store_renewal_age_seconds{") < 10.0, "it is renewed every two seconds");
+    for series in [idle, "trestle_storage_snapshot_age", "trestle_store_renewal_age_seconds{"] {
+        assert!(value(series) >= 0.0, "{series}: {page}");
+    }
 
     let second = start(&url);
     members(&first, 2).await;
     let jobs =
         async |server: &Server| metric(&server.page("/metrics").await, "trestle_store_jobs{");
-    assert!(jobs(&first).await < Some(value("trestle_store_jobs{")), "the second has some");
-    assert_eq!(jobs(&second).await.map(|jobs| jobs > 0.0), Some(true));
+    members(&second, 2).await;
+    let both = jobs(&first).await.zip(jobs(&second).await);
+    let all = value("trestle_store_jobs{");
+    assert_eq!(both.map(|(first, second)| first + second), Some(all), "each is of one of them");
     let changes = metric(&first.page("/metrics").await, "trestle_store_processes_changes_total{");
     assert_eq!(changes, Some(1.0));
 

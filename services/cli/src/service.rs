@@ -36,7 +36,10 @@ pub(crate) fn quotas(quotas: Vec<QuotaUsage>) -> Value {
 
 /// The processes that serve the store; none where one has it to itself.
 pub(crate) fn processes(processes: Vec<StoreProcess>) -> Option<Value> {
-    let row = |StoreProcess { instance_id, roles, jobs, queues }: StoreProcess| json!({ "instance_id": instance_id, "roles": roles, "jobs": jobs, "queues": queues });
+    let row = |process: StoreProcess| {
+        let StoreProcess { instance_id, roles, jobs, queues } = process;
+        json!({ "instance_id": instance_id, "roles": roles, "jobs": jobs, "queues": queues })
+    };
     (!processes.is_empty()).then(|| processes.into_iter().map(row).collect())
 }
 

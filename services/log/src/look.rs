@@ -23,7 +23,7 @@ impl Logs {
     pub(crate) async fn look(&self) -> Result<(), LogError> {
         // Before the heads are read: one that is created meanwhile may have its head behind those that were read.
         let known = self.unsealed.known();
-        let heads = read_heads(&*self.engine).await?;
+        let heads = read_heads(&*self.engine, usize::MAX).await?;
         for id in known.iter().filter(|id| !heads.contains_key(id)) {
             self.unsealed.deleted(*id);
         }

@@ -60,7 +60,7 @@ impl Logs {
     /// # Errors
     /// A failed read.
     pub(crate) async fn totals(&self) -> Result<StreamTotals, LogError> {
-        let heads = read_heads(&*self.engine).await?;
+        let heads = read_heads(&*self.engine, MEASURED_STREAMS_MAX).await?;
         let (mut totals, now) = (StreamTotals::default(), self.engine.now());
         let streams =
             scan_in_steps(&*self.engine, keys::every_stream(), STEP, MEASURED_STREAMS_MAX);

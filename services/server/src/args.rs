@@ -239,7 +239,9 @@ impl Cli {
         Self::parse_words(&mut of_set_variables, &words).unwrap_or_else(|error| {
             let mut command = match error.kind() {
                 // The help shows every variable.
-                ErrorKind::DisplayHelp => options::set_apart(command),
+                ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                    options::set_apart(command)
+                }
                 _ => of_set_variables,
             };
             // The parser shows words as they are, in several parts of an error.

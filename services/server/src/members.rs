@@ -208,7 +208,7 @@ impl StoreMembers {
     /// Why this process is not what the others take it for: its row was not renewed as long as it counts.
     pub(crate) fn problem(&self) -> Option<String> {
         let store = self.0.as_ref()?;
-        let since = store.renewed().filter(|renewed| renewed.elapsed() >= LIFE)?.elapsed();
+        let since = store.since_renewal().filter(|since| *since >= LIFE)?;
         Some(format!("the database was not reached for {} s", since.as_secs()))
     }
 
@@ -270,6 +270,12 @@ impl SharedStore {
 
     fn renewed(&self) -> Option<Instant> {
         *self.renewed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long the row of this process was not renewed; none before it has one, and once it leaves.
+    fn since_renewal(&self) -> Option<Duration> {
+        let is_leaving = self.is_leaving.load(SeqCst);
+        self.renewed().filter(|_| !is_leaving).map(|renewed| renewed.elapsed())
     }
 
     fn is_renewal_due(&self) -> bool {
@@ -354,7 +360,7 @@ impl SharedStore {
         }
         self.links.retain(&members, &silent);
         let mut known = self.known();
-        self.changes.note(&known, &members);
+        self.changes.note(&self.own, &known, &members);
         *known = members;
         Ok(())
     }

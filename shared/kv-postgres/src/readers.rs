@@ -174,8 +174,13 @@ impl Readers {
     /// How long the oldest open snapshot has been open; zero without one.
     pub(crate) fn oldest(&self) -> Duration {
         let held: Vec<_> = locked(&self.held).iter().filter_map(Weak::upgrade).collect();
-        let begun = held.iter().filter(|held| locked(&held.state).connection.is_some());
-        begun.map(|held| held.begun.elapsed()).max().unwrap_or_default()
+        // The server ends one that nobody reads for long.
+        let is_open = |held: &&Arc<HeldSnapshot>| {
+            let state = locked(&held.state);
+            let connection = state.connection.as_ref();
+            connection.is_some_and(|open| open.session().is_ok_and(ReadSession::is_open))
+        };
+        held.iter().filter(is_open).map(|held| held.begun.elapsed()).max().unwrap_or_default()
     }
 
     /// The connections of single reads, and of snapshots.

@@ -16,7 +16,7 @@ pub struct PostgresStats {
     pub bytes: u64,
     /// Groups that were tried again, by the reason, in the order of [`RetryReason::ALL`].
     pub retries: [u64; RetryReason::ALL.len()],
-    /// Changes that were answered as unknown: they may be stored.
+    /// Changes of groups whose commit was not answered, and so unknown to their callers: they may be stored.
     pub unknown: u64,
     /// How long the oldest open snapshot has been open; zero without one. The database keeps every row that was
     /// changed or deleted since.
@@ -30,7 +30,8 @@ pub struct PostgresStats {
 pub struct ConnectionPool {
     /// What they are for.
     pub name: &'static str,
-    /// Connections in use now. One of single reads is, once it is open: all reads share those.
+    /// Connections in use now, or waited for by a worker with a group. One of single reads is, once it is open: all
+    /// reads share those.
     pub used: u64,
     /// Open connections that wait to be used.
     pub idle: u64,

@@ -56,7 +56,8 @@ impl GroupWorker {
     pub(crate) async fn run(mut self) {
         let shared = Arc::clone(&self.shared);
         loop {
-            let idle = self.session.is_some().then(|| CountedWhile::new(&shared.counters.idle));
+            let is_open = self.session.as_ref().is_some_and(WriteSession::is_open);
+            let idle = is_open.then(|| CountedWhile::new(&shared.counters.idle));
             let Some(mut group) = shared.scheduler.next().await else { return };
             drop(idle);
             let _busy = CountedWhile::new(&shared.counters.busy);

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-/// A group that was written and synced, or failed to be.
+/// A group that was written and synced; the engine on files reports one that failed too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupWrite {
     /// Changes that wrote something in it.

@@ -123,6 +123,11 @@ fn the_flags_of_every_client_command_are_shown_once() {
         assert!(shared.iter().all(|text| !shown.contains(text)), "{args:?}: {shown}");
         assert!(shown.contains("--help") && shown.contains("Exit codes"), "{args:?}: {shown}");
     }
+    for args in [&[][..], &["table"], &["import"]] {
+        let shown = Ended::of(bare(args)).errors;
+        assert_eq!(shown.matches(note).count(), 1, "{args:?}: {shown}");
+        assert!(shared.iter().all(|text| !shown.contains(text)), "{args:?}: {shown}");
+    }
     // What a context stores, and what a signature is made with, are the subject of these commands.
     assert!(help(&["context", "set", "--help"]).contains("--endpoint <ADDRESS>"));
     for args in [&["sas", "table", "--help"][..], &["serve", "--help"], &["version", "--help"]] {

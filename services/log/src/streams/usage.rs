@@ -21,7 +21,7 @@ impl Streams {
     }
 
     async fn usage(&self) -> Result<HashMap<AccountName, MeasuredUsage>, LogError> {
-        let heads = read_heads(&*self.engine).await?;
+        let heads = read_heads(&*self.engine, usize::MAX).await?;
         let mut usage = HashMap::new();
         visit_rows(&*self.engine, keys::every_stream(), |entry| {
             let names = keys::stream_name_of(&entry.key).ok();

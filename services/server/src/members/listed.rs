@@ -16,10 +16,11 @@ use crate::roles::QUEUE;
 impl StoreMembers {
     /// What services report of the processes. They have no addresses: callers reach all of them at the same one.
     pub(crate) fn processes(&self) -> StoreProcesses {
-        let list = |store: Arc<SharedStore>| {
-            StoreProcesses::new(move || store.listed(&store.known().clone()))
-        };
-        self.0.clone().map(list).unwrap_or_default()
+        let Some(store) = self.0.clone() else { return StoreProcesses::default() };
+        StoreProcesses::new(move || {
+            let known = store.known().clone();
+            store.listed(&known)
+        })
     }
 
     /// The page of the processes.

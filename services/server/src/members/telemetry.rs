@@ -9,7 +9,7 @@ use opentelemetry::metrics::Meter;
 use trestle_rpc::semconv;
 
 use super::{SharedStore, StoreMember};
-use crate::observed_stats::ObservedStats;
+use crate::{observed_stats::ObservedStats, roles::TABLE};
 
 /// Other processes that came or went since this one began to look.
 #[derive(Default)]
@@ -17,12 +17,12 @@ pub(super) struct MemberChanges(AtomicU64);
 
 impl MemberChanges {
     /// Counts the differences between two looks. The first one finds everything and counts nothing.
-    pub(super) fn note(&self, before: &[StoreMember], now: &[StoreMember]) {
+    pub(super) fn note(&self, own: &StoreMember, before: &[StoreMember], now: &[StoreMember]) {
         if before.is_empty() {
             return;
         }
         let is_among = |members: &[StoreMember], it: &StoreMember| {
-            members.iter().any(|member| member.key == it.key)
+            it.key == own.key || members.iter().any(|member| member.key == it.key)
         };
         let gone = before.iter().filter(|member| !is_among(now, member)).count();
         let new = now.iter().filter(|member| !is_among(before, member)).count();
@@ -38,11 +38,12 @@ impl SharedStore {
     /// Reports what this process knows of the others and does itself.
     pub(super) fn observe(self: &Arc<Self>, meter: &Meter) {
         let store = ObservedStats::new(meter, self, Arc::clone);
-        store.gauge(semconv::PROCESSES, |store| store.sharing(&store.known()) as u64);
+        // A process that serves no tables shares no rates.
+        if self.own.has(TABLE.name) {
+            store.gauge(semconv::PROCESSES, |store| store.sharing(&store.known()) as u64);
+        }
         store.counter(semconv::PROCESS_CHANGES, |store| store.changes.count());
         store.gauge(semconv::STORE_JOBS, |store| store.own_jobs().len() as u64);
-        store.age(semconv::RENEWAL_AGE, |store| {
-            store.renewed().map(|renewed| renewed.elapsed()).unwrap_or_default()
-        });
+        store.age(semconv::RENEWAL_AGE, |store| store.since_renewal().unwrap_or_default());
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use trestle_command::errors::CliError;
 use trestle_kv::{CommitError, Engine, Keyspace, ScanLimit};
 use trestle_kv_postgres::{PostgresAddress, PostgresEngine};
-use trestle_objects::ObjectStorage;
+use trestle_objects::{ObjectStorage, ObjectsUrl};
 use uuid::Uuid;
 
 use super::{
@@ -42,16 +42,15 @@ impl TargetStore {
             from: places.from.shown(),
             run: Uuid::new_v4().to_string(),
         };
-        if let Some(url) = &places.url {
-            // Before the target has it: a place that is not there, such as a mistyped one, cannot be replaced later.
-            ObjectStorage::probe(url).await.map_err(|error| unopened_objects(&error))?;
-        }
         match &places.to {
             StorePlace::Directory(path) => {
                 let directory = CopyDirectory::begin(path, &marker)
                     .map_err(|error| error.into_command(&places.to))?;
                 let engine = directory.engine(source.floor).await?;
                 let disk = engine.disk_space();
+                if let Some(url) = &places.url {
+                    probe(url).await?;
+                }
                 let objects = directory.objects(places.url.as_ref(), disk).await?;
                 let rows = TargetRows { engine, marker: None, pause: PAUSE };
                 let admitted = directory.admitted;
@@ -90,11 +89,11 @@ impl TargetStore {
         }
         database.raise_floor(source.floor).await.map_err(|error| unreached(&error))?;
         let objects = match &places.url {
-            Some(url) => Some(
-                database::open_objects_at(url, &engine)
-                    .await
-                    .map_err(|error| unopened_objects(&error))?,
-            ),
+            Some(url) => {
+                probe(url).await?;
+                let opened = database::open_objects_at(url, &engine).await;
+                Some(opened.map_err(|error| unopened_objects(&error))?)
+            }
             None => None,
         };
         let rows = TargetRows { engine, marker: Some(held), pause: PAUSE };
@@ -127,6 +126,12 @@ impl TargetStore {
             None => Ok(()),
         }
     }
+}
+
+/// Asks a place for objects before the target has it: one that is not there, such as a mistyped one, could not be
+/// replaced later.
+async fn probe(url: &ObjectsUrl) -> Result<(), CliError> {
+    ObjectStorage::probe(url).await.map_err(|error| unopened_objects(&error))
 }
 
 /// Whether a database has no row but a marker.
