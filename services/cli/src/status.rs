@@ -111,8 +111,8 @@ fn merged(states: &[(&str, Value)]) -> Value {
     let (mut common, mut roles) = (Map::new(), Map::new());
     for (name, _) in states.iter().flat_map(|(_, state)| fields(state)) {
         if name == PROCESSES {
-            common
-                .insert(name, joined(states.iter().filter_map(|(_, state)| state.get(PROCESSES))));
+            let reported = || joined(states.iter().filter_map(|(_, state)| state.get(PROCESSES)));
+            common.entry(name).or_insert_with(reported);
             continue;
         }
         let reported: Vec<_> =

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use trestle_kv::{Engine, visit_rows};
+use trestle_kv::{Engine, Entry, ScanLimit, scan_in_steps};
 
 use crate::{
     error::LogError,
@@ -10,6 +10,9 @@ use crate::{
     stored::StoredForm as _,
     stream::{Head, StreamId},
 };
+
+/// What one step reads at most.
+const STEP: ScanLimit = ScanLimit { rows: 1000, bytes: 1024 * 1024 };
 
 /// The heads of streams, of the first `rows_max` of them; none for one that cannot be read, which hides no other
 /// stream: the sweep reports it.
@@ -20,14 +23,10 @@ pub(crate) async fn read_heads(
     engine: &dyn Engine,
     rows_max: usize,
 ) -> Result<HashMap<StreamId, Option<Head>>, LogError> {
-    let mut heads = HashMap::new();
-    visit_rows(engine, keys::every_head(), |entry| {
-        if heads.len() < rows_max
-            && let Ok(id) = keys::head_of(&entry.key)
-        {
-            heads.insert(id, Head::decode(&entry.value).ok());
-        }
-    })
-    .await?;
-    Ok(heads)
+    let rows = scan_in_steps(engine, keys::every_head(), STEP, rows_max).await?;
+    let head = |entry: &Entry| {
+        let id = keys::head_of(&entry.key).ok()?;
+        Some((id, Head::decode(&entry.value).ok()))
+    };
+    Ok(rows.iter().take(rows_max).filter_map(head).collect())
 }

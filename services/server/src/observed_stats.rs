@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use opentelemetry::{KeyValue, metrics::Meter};
+use opentelemetry::{
+    KeyValue,
+    metrics::{AsyncInstrumentBuilder, Meter},
+};
 use trestle_rpc::semconv::Described;
 
 /// Integers, each with its labels.
@@ -25,80 +28,65 @@ impl<'a, E: Send + Sync + 'static, S: 'static> ObservedStats<'a, E, S> {
         Self { meter, source: Arc::downgrade(source), read }
     }
 
-    fn stats(&self) -> impl Fn() -> Option<S> + Send + Sync + 'static {
-        let (source, read) = (Weak::clone(&self.source), self.read);
-        move || source.upgrade().map(|source| read(&source))
-    }
-
     /// What there is now.
     pub(crate) fn gauge(&self, metric: Described, read: fn(&S) -> u64) {
-        let stats = self.stats();
-        let gauge = self.meter.u64_observable_gauge(metric.name).with_unit(metric.unit);
-        let gauge = gauge.with_description(metric.help).with_callback(move |observer| {
-            if let Some(stats) = stats() {
-                observer.observe(read(&stats), &[]);
-            }
-        });
-        let _ = gauge.build();
+        self.gauges(metric, move |stats| vec![(read(stats), Vec::new())]);
     }
 
     /// What there is now, by labels.
-    pub(crate) fn gauges(&self, metric: Described, read: fn(&S) -> Counts) {
-        let stats = self.stats();
-        let gauge = self.meter.u64_observable_gauge(metric.name).with_unit(metric.unit);
-        let gauge = gauge.with_description(metric.help).with_callback(move |observer| {
-            for (value, labels) in stats().as_ref().map(read).unwrap_or_default() {
-                observer.observe(value, &labels);
-            }
-        });
-        let _ = gauge.build();
+    pub(crate) fn gauges(
+        &self,
+        metric: Described,
+        read: impl Fn(&S) -> Counts + Send + Sync + 'static,
+    ) {
+        let gauge = self.meter.u64_observable_gauge(metric.name);
+        let _ = self.observed(gauge, metric, read).build();
     }
 
     /// How old something is.
     pub(crate) fn age(&self, metric: Described, read: fn(&S) -> Duration) {
-        let stats = self.stats();
-        let gauge = self.meter.f64_observable_gauge(metric.name).with_unit(metric.unit);
-        let gauge = gauge.with_description(metric.help).with_callback(move |observer| {
-            if let Some(stats) = stats() {
-                observer.observe(read(&stats).as_secs_f64(), &[]);
-            }
-        });
-        let _ = gauge.build();
+        let gauge = self.meter.f64_observable_gauge(metric.name);
+        let _ = self.observed(gauge, metric, move |stats| seconds_of(read(stats))).build();
     }
 
     /// What happened since the start.
     pub(crate) fn counter(&self, metric: Described, read: fn(&S) -> u64) {
-        let stats = self.stats();
-        let counter = self.meter.u64_observable_counter(metric.name).with_unit(metric.unit);
-        let counter = counter.with_description(metric.help).with_callback(move |observer| {
-            if let Some(stats) = stats() {
-                observer.observe(read(&stats), &[]);
-            }
-        });
-        let _ = counter.build();
+        self.counters(metric, move |stats| vec![(read(stats), Vec::new())]);
     }
 
     /// What happened since the start, by labels.
-    pub(crate) fn counters(&self, metric: Described, read: fn(&S) -> Counts) {
-        let stats = self.stats();
-        let counter = self.meter.u64_observable_counter(metric.name).with_unit(metric.unit);
-        let counter = counter.with_description(metric.help).with_callback(move |observer| {
-            for (value, labels) in stats().as_ref().map(read).unwrap_or_default() {
-                observer.observe(value, &labels);
-            }
-        });
-        let _ = counter.build();
+    pub(crate) fn counters(
+        &self,
+        metric: Described,
+        read: impl Fn(&S) -> Counts + Send + Sync + 'static,
+    ) {
+        let counter = self.meter.u64_observable_counter(metric.name);
+        let _ = self.observed(counter, metric, read).build();
     }
 
     /// How much time something took since the start.
     pub(crate) fn seconds(&self, metric: Described, read: fn(&S) -> Duration) {
-        let stats = self.stats();
-        let counter = self.meter.f64_observable_counter(metric.name).with_unit(metric.unit);
-        let counter = counter.with_description(metric.help).with_callback(move |observer| {
-            if let Some(stats) = stats() {
-                observer.observe(read(&stats).as_secs_f64(), &[]);
-            }
-        });
-        let _ = counter.build();
+        let counter = self.meter.f64_observable_counter(metric.name);
+        let _ = self.observed(counter, metric, move |stats| seconds_of(read(stats))).build();
     }
+
+    fn observed<'m, I, V: 'static>(
+        &self,
+        instrument: AsyncInstrumentBuilder<'m, I, V>,
+        metric: Described,
+        read: impl Fn(&S) -> Vec<(V, Vec<KeyValue>)> + Send + Sync + 'static,
+    ) -> AsyncInstrumentBuilder<'m, I, V> {
+        let (source, stats_of) = (Weak::clone(&self.source), self.read);
+        let instrument = instrument.with_unit(metric.unit).with_description(metric.help);
+        instrument.with_callback(move |observer| {
+            let Some(source) = source.upgrade() else { return };
+            for (value, labels) in read(&stats_of(&source)) {
+                observer.observe(value, &labels);
+            }
+        })
+    }
+}
+
+fn seconds_of(duration: Duration) -> Vec<(f64, Vec<KeyValue>)> {
+    vec![(duration.as_secs_f64(), Vec::new())]
 }

@@ -32,9 +32,21 @@ const REMEDY: &str = "restore a backup, or see what `trestle repair` would lose"
 /// spins on the queue of work for as long as another compacts: half of two cores under sustained
 /// writes. Without it batches ran 29 % faster for 36 % less processor time, with the same longest
 /// waits; compactions run one at a time either way.
-const WORKERS: usize = 1;
+pub(super) const WORKERS: usize = 1;
 
-pub(super) fn open(options: &FjallOptions) -> Result<EngineState, OpenError> {
+/// What a directory is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OpenedFor {
+    /// To read and write.
+    Writes,
+    /// Only to read: a store that was closed stays so, and its journals as they are.
+    Reads,
+}
+
+pub(super) fn open(
+    options: &FjallOptions,
+    opened_for: OpenedFor,
+) -> Result<EngineState, OpenError> {
     let keyspaces = Keyspaces::new(options.keyspaces.clone())
         .map_err(|reason| OpenError::Options { reason })?;
     let path = &options.path;
@@ -62,13 +74,7 @@ pub(super) fn open(options: &FjallOptions) -> Result<EngineState, OpenError> {
     if !stored.is_empty() {
         check_parts(path, stored.len(), &keyspaces)?;
     }
-    let marker = clean_shutdown::take(path).map_err(io_failed)?;
-    let opened = open_database(options, &stored).map_err(|error| named(error, options));
-    if let (Err(_), Some(marker)) = (&opened, marker) {
-        // Nothing was written since; the next start is to look again.
-        clean_shutdown::put(path, &marker).map_err(io_failed)?;
-    }
-    let (database, trees) = opened?;
+    let (database, trees) = open_marked(options, &stored, opened_for)?;
     // Before a manifest that an older program would not support.
     manifest::sign(path).map_err(io_failed)?;
     if verdict != ManifestVerdict::Same {
@@ -102,6 +108,30 @@ pub(super) fn open(options: &FjallOptions) -> Result<EngineState, OpenError> {
         on_point: options.on_point.clone(),
         lock,
     }))
+}
+
+/// The database, without the clean-shutdown marker once it may be written.
+fn open_marked(
+    options: &FjallOptions,
+    stored: &[&'static str],
+    opened_for: OpenedFor,
+) -> Result<(Database, Vec<Tree>), OpenError> {
+    let path = &options.path;
+    let io_failed = |source| OpenError::Io { path: path.clone(), source };
+    // A reader may be killed, and must not leave a closed store as one that crashed: damage of its journals would not
+    // be noticed any more. No thread flushes meanwhile, since that removes journals.
+    let stays_closed =
+        opened_for == OpenedFor::Reads && clean_shutdown::exists(path).map_err(io_failed)?;
+    let (marker, workers) = match stays_closed {
+        true => (None, 0),
+        false => (clean_shutdown::take(path).map_err(io_failed)?, WORKERS),
+    };
+    let opened = open_database(options, stored, workers).map_err(|error| named(error, options));
+    if let (Err(_), Some(marker)) = (&opened, marker) {
+        // Nothing was written since; the next start is to look again.
+        clean_shutdown::put(path, &marker).map_err(io_failed)?;
+    }
+    opened
 }
 
 /// The error of the database with the files that are damaged: it names none.
@@ -151,10 +181,11 @@ fn check_parts(path: &Path, count: usize, keyspaces: &Keyspaces) -> Result<(), O
     recovery::sync_directories(&database).map_err(io_failed)
 }
 
-/// `stored` are the keyspaces that were made before.
+/// `stored` are the keyspaces that were made before. Without workers nothing is flushed or compacted.
 pub(super) fn open_database(
     options: &FjallOptions,
     stored: &[&'static str],
+    workers: usize,
 ) -> Result<(Database, Vec<Tree>), OpenError> {
     let failed = |error: fjall::Error| match error {
         fjall::Error::Locked => OpenError::Locked { path: options.path.clone() },
@@ -165,7 +196,7 @@ pub(super) fn open_database(
         .cache_size(options.cache_bytes)
         .max_cached_files(Some(options.cached_files))
         .max_journaling_size(JOURNALS_BYTES_MAX)
-        .worker_threads(WORKERS)
+        .worker_threads_unchecked(workers)
         // The journal syncs on what our batches say, never on its own.
         .manual_journal_persist(true)
         .open()

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use super::manifest::{self, ManifestVerdict};
+use super::open::{self, OpenedFor};
 use super::options::{FjallOptions, OpenError};
 use super::shared::EngineState;
-use super::{failure, keyspace_rows, open};
+use super::{failure, keyspace_rows};
 use trestle_kv::{EngineError, Entry, Keyspace};
 use trestle_model::time::Ticks;
 
@@ -15,8 +16,9 @@ const CACHE_BYTES: u64 = 16 * 1024 * 1024;
 const CACHED_FILES: usize = 64;
 
 /// A store that is only read: no thread of an engine commits, keeps house or gives back space. Where the store was not
-/// closed, as a checkpoint never is, its journals are recovered first, in memory and in its directory; so that must be
-/// writable. The directory is locked until it is dropped.
+/// closed, as a checkpoint never is, its journals are recovered first, in memory and in its directory; so that must
+/// be writable. One that was closed stays so, also where its reader is killed. The directory is locked until it is
+/// dropped.
 pub struct StoreReader {
     shared: EngineState,
 }
@@ -44,7 +46,7 @@ impl StoreReader {
             min_free_bytes: 0,
             ..FjallOptions::new(path, keyspaces)
         };
-        Ok(Self { shared: open::open(&options)? })
+        Ok(Self { shared: open::open(&options, OpenedFor::Reads)? })
     }
 
     /// The newest version that may have been given in this store: none of a change in it is greater, and every version

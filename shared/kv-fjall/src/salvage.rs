@@ -223,7 +223,7 @@ impl Salvage<'_> {
             min_free_bytes: 0,
             ..FjallOptions::new(copy, self.keyspaces.to_vec())
         };
-        let opened = open::open_database(&options, &stored);
+        let opened = open::open_database(&options, &stored, open::WORKERS);
         Ok(opened.map(|(database, trees)| OpenedTables {
             trees,
             _database: database,

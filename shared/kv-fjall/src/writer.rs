@@ -140,7 +140,7 @@ impl StoreWriter {
         }
         let lock = directory::lock(path)?;
         directory::start_restoring(path).map_err(io_failed)?;
-        let (database, trees) = open::open_database(&options, &[])?;
+        let (database, trees) = open::open_database(&options, &[], open::WORKERS)?;
         let fills = vec![Fill::Empty; trees.len()];
         Ok(Self {
             keyspaces,

@@ -74,14 +74,7 @@ impl Readers {
     pub(crate) async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
         let keyspace = self.shared.keyspaces.index_of(key).ok_or_else(|| unknown_keyspace(key))?;
         let row = row_of(key);
-        loop {
-            let (session, is_new) = self.session().await?;
-            match value_of(&session, keyspace, &row).await {
-                // The connection was lost before, for example because the server was restarted.
-                Err(Failure::Lost(_)) if !is_new => {}
-                read => return Ok(read?),
-            }
-        }
+        self.with_session(async |session| value_of(session, keyspace, &row).await).await
     }
 
     /// The entries of a range, where one request is enough.
@@ -91,14 +84,11 @@ impl Readers {
         }
         let keyspace = self.shared.keyspaces.index_of_span(span)?;
         let limited = self.shared.limits.of_scan(limit);
-        loop {
-            let (session, is_new) = self.session().await?;
-            match scan(&session, keyspace, span, limited, true).await {
-                Ok(Some(scan)) => return Ok(scan),
-                Ok(None) => return self.snapshot().await?.scan(span, limit).await,
-                Err(Failure::Lost(_)) if !is_new => {}
-                Err(failure) => return Err(failure.into()),
-            }
+        let at_once =
+            async |session: &ReadSession| scan(session, keyspace, span, limited, true).await;
+        match self.with_session(at_once).await? {
+            Some(scan) => Ok(scan),
+            None => self.snapshot().await?.scan(span, limit).await,
         }
     }
 
@@ -158,17 +148,11 @@ impl Readers {
 
     /// What the server says of itself now.
     pub(crate) async fn server_status(&self) -> Result<ServerStatus, EngineError> {
-        let asked = async {
-            loop {
-                let (session, is_new) = self.session().await?;
-                match schema::server_status(session.client()).await {
-                    Err(Failure::Lost(_)) if !is_new => {}
-                    asked => return Ok(asked.map(|(status, _)| status)?),
-                }
-            }
-        };
+        let asked =
+            self.with_session(async |session| schema::server_status(session.client()).await);
         let silent = |_| EngineError::Unavailable { reason: "the database does not answer".into() };
-        timeout(ANSWERED_WITHIN, asked).await.map_err(silent)?
+        let (status, _) = timeout(ANSWERED_WITHIN, asked).await.map_err(silent)??;
+        Ok(status)
     }
 
     /// How long the oldest open snapshot has been open; zero without one.
@@ -195,6 +179,21 @@ impl Readers {
             ConnectionPool { name, used, idle, max }
         };
         [pool("reads", open, 0, SHARED_SESSIONS), pool("snapshots", held, idle, SNAPSHOTS_MAX)]
+    }
+
+    /// What is read by a connection; by a new one where it was lost before, for example because the server was
+    /// restarted.
+    async fn with_session<T>(
+        &self,
+        read: impl AsyncFn(&ReadSession) -> Result<T, Failure>,
+    ) -> Result<T, EngineError> {
+        loop {
+            let (session, is_new) = self.session().await?;
+            match read(&session).await {
+                Err(Failure::Lost(_)) if !is_new => {}
+                read => return Ok(read?),
+            }
+        }
     }
 
     /// A connection, and whether it was made just now.

@@ -99,9 +99,14 @@ pub(super) fn foreign_form(
     (form == OutputFormat::Csv).then(|| command.error(ErrorKind::InvalidValue, text))
 }
 
+/// A command with the arguments of every client command, and no others.
+pub(super) fn shared_flags() -> clap::Command {
+    ClientFlags::augment_args(clap::Command::new("trestle"))
+}
+
 /// The first argument for clients on the command line that is not kept.
 fn given_flag(inner: &ArgMatches, kept: &[&str]) -> Option<String> {
-    let own = ClientFlags::augment_args(clap::Command::new("client"));
+    let own = shared_flags();
     let flags = own.get_arguments().map(|arg| arg.get_id().as_str());
     let mut flags = flags.filter(|id| !kept.contains(id) && inner.ids().any(|found| found == id));
     let given = flags.find(|id| inner.value_source(id) == Some(ValueSource::CommandLine))?;

@@ -1,9 +1,8 @@
 //! The arguments that every client command has, which help shows once: in `trestle options`.
 
-use clap::{Args as _, Command, builder::StyledStr};
-use trestle_command::flags::ClientFlags;
+use clap::{Command, builder::StyledStr};
 
-use super::client_flags::{CALLING, SERVER_COMMANDS, SIGNING};
+use super::client_flags::{CALLING, SERVER_COMMANDS, SIGNING, shared_flags};
 
 /// Where they are, below the help of a command that has them.
 const NOTE: &str =
@@ -15,9 +14,11 @@ const BACKUP: &str = "backup";
 
 /// The command line as help shows it, without the arguments that `trestle options` shows.
 pub(super) fn set_apart(command: Command) -> Command {
+    let shared = shared_flags();
     let command = command.mut_subcommands(|inner| {
         let name = inner.get_name();
         let is_of_server = SERVER_COMMANDS.iter().any(|(known, _)| *known == name);
+        let without_shared = |inner| without_shared(inner, &shared);
         match name {
             BACKUP => CALLING
                 .iter()
@@ -26,18 +27,17 @@ pub(super) fn set_apart(command: Command) -> Command {
             _ => without_shared(inner),
         }
     });
-    without_own(command)
+    without_own(command, &shared)
 }
 
-fn without_shared(command: Command) -> Command {
-    without_own(command).mut_subcommands(|inner| match inner.get_name() {
+fn without_shared(command: Command, shared: &Command) -> Command {
+    without_own(command, shared).mut_subcommands(|inner| match inner.get_name() {
         "help" => inner,
-        _ => without_shared(inner),
+        _ => without_shared(inner, shared),
     })
 }
 
-fn without_own(command: Command) -> Command {
-    let shared = ClientFlags::augment_args(Command::new("shared"));
+fn without_own(command: Command, shared: &Command) -> Command {
     let command = command.mut_args(|arg| {
         let is_shared = shared.get_arguments().any(|it| it.get_id() == arg.get_id());
         if is_shared { arg.hide(true) } else { arg }
@@ -52,7 +52,6 @@ fn without_own(command: Command) -> Command {
 /// The arguments of every client command, with their texts.
 #[must_use]
 pub fn shared_options() -> String {
-    let alone = ClientFlags::augment_args(Command::new("trestle"));
-    let alone = alone.disable_help_flag(true).disable_version_flag(true);
+    let alone = shared_flags().disable_help_flag(true).disable_version_flag(true);
     alone.help_template("{all-args}").render_long_help().to_string()
 }

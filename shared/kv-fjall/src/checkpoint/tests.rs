@@ -24,7 +24,7 @@ fn keyspaces() -> Vec<Keyspace> {
 
 fn store(path: &Path) -> EngineState {
     let options = FjallOptions { min_free_bytes: 0, ..FjallOptions::new(path, keyspaces()) };
-    open::open(&options).unwrap()
+    open::open(&options, open::OpenedFor::Writes).unwrap()
 }
 
 fn put(store: &EngineState, tree: &Tree, key: &[u8], value: &[u8]) {
@@ -153,4 +153,22 @@ fn copies_of_journals_grow_with_them_and_are_removed_with_them() {
     assert_eq!(journal::list(&target).unwrap(), [2, 3]);
     let copy = |number| fs::read(target.join(journal::file_name(number))).unwrap();
     assert_eq!((copy(2), copy(3)), (b"second".to_vec(), vec![]));
+}
+
+#[test]
+fn a_closed_store_that_is_read_keeps_its_marker_and_its_journals() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = store(directory.path());
+    seal_journal(&store);
+    drop(store);
+    let (marker, database) = (directory.path().join("CLOSED"), directory.path().join(DATABASE));
+    let left = (std::fs::read(&marker).unwrap(), journal::list(&database).unwrap());
+    let as_it_is = || (std::fs::read(&marker).unwrap(), journal::list(&database).unwrap());
+
+    let reader = StoreReader::open(directory.path(), keyspaces()).unwrap();
+    let read = reader.rows("a", None).unwrap().map(Result::unwrap).count();
+    assert_eq!((read, as_it_is()), (9, left.clone()), "what one that is killed leaves");
+    drop(reader);
+    assert_eq!(as_it_is(), left);
+    assert_eq!(rows(directory.path(), "b").len(), 1);
 }
