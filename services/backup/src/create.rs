@@ -23,7 +23,7 @@ use trestle_model::time::{Clock as _, SystemClock};
 use trestle_objects::SourceObjects;
 
 use crate::{
-    DataDirectory, ObjectName, RESTORING, StoreRules,
+    DataDirectory, NamedObject, RESTORING, StoreRules,
     args::{CreateArgs, SourceArgs},
     changes::ShippedChanges,
     known_targets::KnownTargets,
@@ -393,7 +393,7 @@ pub(crate) async fn send_lists<E: Listed>(
 
 #[derive(Default)]
 struct NamedObjects {
-    objects: Vec<ObjectName>,
+    objects: Vec<NamedObject>,
     damage: Vec<Damage>,
 }
 

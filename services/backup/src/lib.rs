@@ -70,7 +70,7 @@ pub struct StoreRules {
     /// The keyspaces of every service.
     pub keyspaces: Vec<Keyspace>,
     /// The objects that a row names.
-    pub objects_of: fn(&Entry) -> Result<Vec<ObjectName>, String>,
+    pub objects_of: fn(&Entry) -> Result<Vec<NamedObject>, String>,
     /// The row as a restored store has it; none if it has not.
     pub restored: fn(Entry) -> Result<Option<Entry>, String>,
     /// The random id of a data directory, which is made where there is none.
@@ -89,6 +89,26 @@ pub enum ObjectAreaName {
 }
 
 /// An object that a row names.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NamedObject {
+    /// Its name.
+    pub name: ObjectName,
+    /// The bytes that it has where it is whole, as the row tells.
+    pub bytes: u64,
+}
+
+impl NamedObject {
+    /// Why an object of this name is not this one, for people; none where it has these bytes.
+    #[must_use]
+    pub fn difference(&self, found_bytes: u64) -> Option<String> {
+        let expected = self.bytes;
+        (found_bytes != expected).then(|| {
+            format!("it has not the length that its row tells: bytes=`{found_bytes}`, expected=`{expected}`")
+        })
+    }
+}
+
+/// The name of an object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectName {
     /// Its area.

@@ -11,7 +11,7 @@ use trestle_command::errors::CliError;
 use trestle_objects::SourceObjects;
 
 use crate::{
-    ObjectAreaName, ObjectName,
+    NamedObject, ObjectAreaName, ObjectName,
     create::{BackupWriter, broken, send_lists},
     lists::{Damage, ObjectRef},
     manifest::StoredObjects,
@@ -42,19 +42,19 @@ pub(crate) struct CopiedObjects {
 pub(crate) async fn copy(
     writer: &BackupWriter,
     data_dir: &Path,
-    mut names: Vec<ObjectName>,
+    mut named: Vec<NamedObject>,
     spool: &Spool,
 ) -> Result<CopiedObjects, CliError> {
     let source = SourceObjects::of(data_dir).map_err(|error| broken(&error))?;
-    names.sort_unstable();
-    names.dedup();
+    named.sort_unstable();
+    named.dedup();
     let mut copied = CopiedObjects::default();
     let held = &|| spool.check();
-    let results = stream::iter(names).map(|name| {
+    let results = stream::iter(named).map(|object| {
         let source = &source;
         async move {
-            let outcome = copy_one(writer, (source, held), &name).await?;
-            Ok::<_, CliError>((name, outcome))
+            let outcome = copy_one(writer, (source, held), &object).await?;
+            Ok::<_, CliError>((object.name, outcome))
         }
     });
     let (stored, damage) = (&mut copied.stored, &mut copied.damage);
@@ -95,15 +95,16 @@ pub(crate) async fn copy(
 /// Checks that objects are still held: an object that is missing is damage only then.
 pub(crate) type HeldCheck<'a> = &'a (dyn Fn() -> Result<(), CliError> + Sync);
 
-/// Copies one; the reason if it cannot be read.
+/// Copies one; the reason if it is not whole or cannot be read.
 ///
 /// # Errors
 /// The target, objects that cannot be reached at all, or objects that are no longer held.
 pub(crate) async fn copy_one(
     writer: &BackupWriter,
     (source, held): (&SourceObjects, HeldCheck<'_>),
-    name: &ObjectName,
+    object: &NamedObject,
 ) -> Result<Result<ObjectRef, String>, CliError> {
+    let name = &object.name;
     held()?;
     let store: &dyn ObjectStore = match name.area {
         ObjectAreaName::Blobs => &*source.blobs,
@@ -114,6 +115,9 @@ pub(crate) async fn copy_one(
         Ok(found) => found,
         Err(error) => return unreadable(error, held),
     };
+    if let Some(reason) = object.difference(found.size) {
+        return Ok(Err(reason));
+    }
     let parts = object_parts(&writer.names, name, &found);
     for (index, start) in pieces(found.size) {
         let piece = parts.piece(index);

@@ -40,10 +40,10 @@ pub(crate) fn rules() -> StoreRules {
         objects_of: |row| {
             let path = String::from_utf8_lossy(&row.value).into_owned();
             let names = row.key.first() == Some(&NAMES_OBJECT);
-            Ok(names
-                .then_some(ObjectName { area: ObjectAreaName::Blobs, path })
-                .into_iter()
-                .collect())
+            let length = path.rsplit_once('-').and_then(|(_, length)| length.parse().ok());
+            let name = ObjectName { area: ObjectAreaName::Blobs, path };
+            let object = NamedObject { name, bytes: length.unwrap_or_default() };
+            Ok(names.then_some(object).into_iter().collect())
         },
         restored: |row| Ok(Some(row).filter(|row| row.key.first() != Some(&LEFT_OUT))),
         store_id: |data_dir| {
@@ -318,16 +318,18 @@ proptest! {
 }
 
 #[tokio::test]
-async fn a_row_whose_object_is_missing_is_damage_and_the_rest_is_backed_up() {
+async fn a_row_whose_object_is_missing_or_cut_short_is_damage_and_the_rest_is_backed_up() {
     let mut world = World::new(true).await;
-    world.change(&[(NAMES_OBJECT, 1, 10), (NAMES_OBJECT, 2, 20), (1, 1, 5)], &[]).await;
+    let objects = [(NAMES_OBJECT, 1, 10), (NAMES_OBJECT, 2, 20), (NAMES_OBJECT, 3, 30)];
+    world.change(&[&objects[..], &[(1, 1, 5)]].concat(), &[]).await;
     fs::remove_file(world.path("data/blob/01-10")).unwrap();
+    fs::write(world.path("data/blob/03-30"), [3; 29]).unwrap();
     assert!(matches!(world.create().await, Err(CliError::Rejected)));
     let target = world.path("target");
     let repository = Repository::open(&target, None).await.unwrap();
     let id = repository.id(None).await.unwrap();
     let manifest = repository.manifest(&id).await.unwrap();
-    assert_eq!((manifest.damage.count, manifest.objects.count, manifest.rows()), (1, 1, 3));
+    assert_eq!((manifest.damage.count, manifest.objects.count, manifest.rows()), (2, 1, 4));
     world.run(&["list", &target]).await.unwrap();
     world.run(&["show", &target]).await.unwrap();
     world.read(&["show", &target]).await.unwrap();

@@ -13,11 +13,11 @@ use crate::{
 /// Most bytes of a content; a greater length is that of a corrupt row.
 const BYTES_MAX: u64 = 1 << 40;
 
-/// The names of the objects of a row, below the area of blobs; none for a row that names no content.
+/// The names of the objects of a row, below the area of blobs, and their bytes; none for a row that names no content.
 ///
 /// # Errors
 /// A corrupt row, in words.
-pub fn objects_of(row: &Entry) -> Result<Vec<String>, String> {
+pub fn objects_of(row: &Entry) -> Result<Vec<(String, u64)>, String> {
     let content = || {
         let content = ContentId(keys::number_of(&row.key)?);
         let size = keys::decode_number(&row.value, "live content")?;
@@ -29,7 +29,7 @@ pub fn objects_of(row: &Entry) -> Result<Vec<String>, String> {
             if part.size > BYTES_MAX {
                 return Err(BlobError::corrupt("length of a live content").to_string());
             }
-            Ok(Extent::of_part(part).map(|extent| extent.id.object()).collect())
+            Ok(Extent::of_part(part).map(|it| (it.id.object(), it.object_bytes())).collect())
         }
         false => Ok(Vec::new()),
     }
@@ -46,10 +46,14 @@ mod tests {
 
     #[test]
     fn a_live_content_has_an_object_for_each_extent() {
-        let names = objects_of(&live(9 * 1024 * 1024)).unwrap();
-        let expected = [0, 1, 2].map(|index| format!("000000000000002a-{index:08x}"));
-        assert_eq!(names, expected);
-        assert_eq!(objects_of(&live(1)).unwrap().len(), 1);
+        let objects = objects_of(&live(9 * 1024 * 1024)).unwrap();
+        // With a checksum of 8 bytes for each frame of 32 KiB.
+        let (whole, last) = (4 * 1024 * 1024 + 128 * 8, 1024 * 1024 + 32 * 8);
+        let expected = [(0, whole), (1, whole), (2, last)]
+            .map(|(index, bytes)| (format!("000000000000002a-{index:08x}"), bytes));
+        assert_eq!(objects, expected);
+        let [(_, least)] = objects_of(&live(1)).unwrap().try_into().unwrap();
+        assert_eq!(least, 9);
     }
 
     #[test]

@@ -70,6 +70,11 @@ impl Extent {
         })
     }
 
+    /// The bytes of its object.
+    pub(crate) fn object_bytes(&self) -> u64 {
+        self.size + self.size.div_ceil(FRAME_BYTES) * CHECKSUM_BYTES
+    }
+
     /// What to read for a range of the data, which lies in it and is not empty.
     pub(crate) fn frames(&self, range: &Range<u64>) -> FrameRanges {
         let (first, end) = (range.start / FRAME_BYTES, range.end.div_ceil(FRAME_BYTES));

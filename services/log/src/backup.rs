@@ -9,15 +9,15 @@ use crate::{
     stream::SegmentRecord,
 };
 
-/// The name of the object of a row, below the area of logs; none for a row that names no segment.
+/// The name of the object of a row, below the area of logs, and its bytes; none for a row that names no segment.
 ///
 /// # Errors
 /// A corrupt row, in words.
-pub fn object_of(row: &Entry) -> Result<Option<String>, String> {
+pub fn object_of(row: &Entry) -> Result<Option<(String, u64)>, String> {
     match keys::row_of(&row.key) {
         Some(StreamRow::Segment | StreamRow::Expired) => {
             let segment = SegmentRecord::decode(&row.value).map_err(|error| error.to_string())?;
-            Ok(Some(segment.path))
+            Ok(Some((segment.path, segment.bytes)))
         }
         _ => Ok(None),
     }
@@ -64,7 +64,7 @@ mod tests {
         for key in [keys::segment(stream, 2, SegmentId(3)), keys::expired(stream, at, SegmentId(3))]
         {
             let row = row(key, segment().encode());
-            assert_eq!(object_of(&row), Ok(Some("main/orders/3.parquet".to_owned())));
+            assert_eq!(object_of(&row), Ok(Some(("main/orders/3.parquet".to_owned(), 10))));
             assert!(is_restored(&row));
         }
         let corrupt = row(keys::segment(stream, 2, SegmentId(3)), Bytes::from_static(b"x"));

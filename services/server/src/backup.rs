@@ -7,7 +7,8 @@ use std::{
 
 use futures::future::LocalBoxFuture;
 use trestle_backup::{
-    BackupCommand, DiffArgs, MountedBackup, ObjectAreaName, ObjectName, RestoreArgs, StoreRules,
+    BackupCommand, DiffArgs, MountedBackup, NamedObject, ObjectAreaName, ObjectName, RestoreArgs,
+    StoreRules,
 };
 use trestle_command::{
     client::Session,
@@ -129,14 +130,12 @@ async fn show(
     shown.map_err(|error| CliError::Usage(format!("the backup cannot be shown: {error}")))
 }
 
-pub(crate) fn objects_of(row: &Entry) -> Result<Vec<ObjectName>, String> {
-    let named = |area, paths: Vec<String>| {
-        paths.into_iter().map(|path| ObjectName { area, path }).collect::<Vec<_>>()
-    };
-    let mut objects = named(ObjectAreaName::Blobs, trestle_blob::backup::objects_of(row)?);
-    let segment = trestle_log::backup::object_of(row)?;
-    objects.extend(named(ObjectAreaName::Logs, segment.into_iter().collect()));
-    Ok(objects)
+pub(crate) fn objects_of(row: &Entry) -> Result<Vec<NamedObject>, String> {
+    let named = |area| move |(path, bytes)| NamedObject { name: ObjectName { area, path }, bytes };
+    let contents =
+        trestle_blob::backup::objects_of(row)?.into_iter().map(named(ObjectAreaName::Blobs));
+    let segment = trestle_log::backup::object_of(row)?.map(named(ObjectAreaName::Logs));
+    Ok(contents.chain(segment).collect())
 }
 
 fn restored(row: Entry) -> Result<Option<Entry>, String> {

@@ -73,8 +73,9 @@ impl Readers {
     /// The value of a key.
     pub(crate) async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
         let keyspace = self.shared.keyspaces.index_of(key).ok_or_else(|| unknown_keyspace(key))?;
-        let row = row_of(key);
-        self.with_session(async |session| value_of(session, keyspace, &row).await).await
+        let row = &row_of(key);
+        let read = |session| async move { value_of(&session, keyspace, row).await };
+        self.with_session(read).await
     }
 
     /// The entries of a range, where one request is enough.
@@ -84,8 +85,9 @@ impl Readers {
         }
         let keyspace = self.shared.keyspaces.index_of_span(span)?;
         let limited = self.shared.limits.of_scan(limit);
-        let at_once =
-            async |session: &ReadSession| scan(session, keyspace, span, limited, true).await;
+        let at_once = |session: Arc<ReadSession>| async move {
+            scan(&session, keyspace, span, limited, true).await
+        };
         match self.with_session(at_once).await? {
             Some(scan) => Ok(scan),
             None => self.snapshot().await?.scan(span, limit).await,
@@ -148,8 +150,8 @@ impl Readers {
 
     /// What the server says of itself now.
     pub(crate) async fn server_status(&self) -> Result<ServerStatus, EngineError> {
-        let asked =
-            self.with_session(async |session| schema::server_status(session.client()).await);
+        let asked = self
+            .with_session(|session| async move { schema::server_status(session.client()).await });
         let silent = |_| EngineError::Unavailable { reason: "the database does not answer".into() };
         let (status, _) = timeout(ANSWERED_WITHIN, asked).await.map_err(silent)??;
         Ok(status)
@@ -183,13 +185,13 @@ impl Readers {
 
     /// What is read by a connection; by a new one where it was lost before, for example because the server was
     /// restarted.
-    async fn with_session<T>(
+    async fn with_session<T, R: Future<Output = Result<T, Failure>>>(
         &self,
-        read: impl AsyncFn(&ReadSession) -> Result<T, Failure>,
+        read: impl Fn(Arc<ReadSession>) -> R,
     ) -> Result<T, EngineError> {
         loop {
             let (session, is_new) = self.session().await?;
-            match read(&session).await {
+            match read(session).await {
                 Err(Failure::Lost(_)) if !is_new => {}
                 read => return Ok(read?),
             }

@@ -14,6 +14,8 @@ pub enum ObjectTransfer {
     Present(u64),
     /// The source has no such object.
     Missing,
+    /// That of the source has another length, in bytes; it was not written.
+    OtherLength(u64),
 }
 
 /// An object was not copied.
@@ -56,8 +58,8 @@ pub async fn object_size(from: &dyn ObjectStore, path: &str) -> Result<Option<u6
     }
 }
 
-/// Copies an object whole, in memory. It is durable when this returns. An object of this name in the target is never
-/// replaced: it is the same, or an error.
+/// Copies an object of a known length whole, in memory. It is durable when this returns. An object of this name in the
+/// target is never replaced: it is the same, or an error.
 ///
 /// # Errors
 /// Every kind of [`TransferError`].
@@ -65,9 +67,13 @@ pub async fn copy_object(
     from: &dyn ObjectStore,
     to: &ObjectArea,
     path: &str,
+    bytes: u64,
 ) -> Result<ObjectTransfer, TransferError> {
     let Some(content) = read(from, path).await? else { return Ok(ObjectTransfer::Missing) };
-    let bytes = content.len() as u64;
+    let found = content.len() as u64;
+    if found != bytes {
+        return Ok(ObjectTransfer::OtherLength(found));
+    }
     if object_size(&*to.store, path).await?.is_none() {
         to.put(path, PutPayload::from(content)).await?;
         return Ok(ObjectTransfer::Copied(bytes));
@@ -115,19 +121,23 @@ mod tests {
             put("empty", "").await;
 
             for expected in [ObjectTransfer::Copied(7), ObjectTransfer::Present(7)] {
-                assert_eq!(copy_object(&*from, &to, "main/1").await.unwrap(), expected);
+                assert_eq!(copy_object(&*from, &to, "main/1", 7).await.unwrap(), expected);
             }
             assert_eq!(object_size(&*to.store, "main/1").await.unwrap(), Some(7));
             let copied = read(&*to.store, "main/1").await.unwrap();
             assert_eq!(copied.as_deref(), Some(&b"content"[..]));
-            let empty = copy_object(&*from, &to, "empty").await.unwrap();
+            let empty = copy_object(&*from, &to, "empty", 0).await.unwrap();
             assert_eq!(empty, ObjectTransfer::Copied(0));
-            let missing = copy_object(&*from, &to, "absent").await.unwrap();
+            let missing = copy_object(&*from, &to, "absent", 7).await.unwrap();
             assert_eq!(missing, ObjectTransfer::Missing);
             assert_eq!(object_size(&*to.store, "absent").await.unwrap(), None);
+            put("main/2", "conten").await;
+            let cut = copy_object(&*from, &to, "main/2", 7).await.unwrap();
+            assert_eq!(cut, ObjectTransfer::OtherLength(6));
+            assert_eq!(object_size(&*to.store, "main/2").await.unwrap(), None);
 
             put("main/1", "another").await;
-            let error = copy_object(&*from, &to, "main/1").await.unwrap_err();
+            let error = copy_object(&*from, &to, "main/1", 7).await.unwrap_err();
             assert!(error.to_string().contains("another object has this name"), "{error}");
             let kept = read(&*to.store, "main/1").await.unwrap();
             assert_eq!(kept.as_deref(), Some(&b"content"[..]));

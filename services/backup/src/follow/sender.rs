@@ -14,7 +14,7 @@ use trestle_model::time::{Clock as _, SystemClock, Ticks};
 use trestle_objects::SourceObjects;
 
 use crate::{
-    DataDirectory, ObjectName, StoreRules,
+    DataDirectory, NamedObject, ObjectName, StoreRules,
     changes::ShippedChanges,
     coverage::Coverage,
     create::{BackupWriter, broken},
@@ -212,10 +212,10 @@ impl WindowSender {
         groups: Vec<WindowGroup>,
     ) -> Result<PreparedWindow, CliError> {
         let mut objects = Vec::new();
-        for name in self.named(&groups) {
-            let copied = match self.copied.get(&name) {
+        for object in self.named(&groups) {
+            let copied = match self.copied.get(&object.name) {
                 Some(copied) => Some(copied.clone()),
-                None => self.copy(name).await?,
+                None => self.copy(object).await?,
             };
             objects.extend(copied);
         }
@@ -224,7 +224,7 @@ impl WindowSender {
         Ok(PreparedWindow { plain, parts })
     }
 
-    fn named(&self, groups: &[WindowGroup]) -> BTreeSet<ObjectName> {
+    fn named(&self, groups: &[WindowGroup]) -> BTreeSet<NamedObject> {
         let changes = groups.iter().flat_map(|group| group.changes.iter().cloned());
         let written = changes.filter_map(|change| match LoggedChange::from(change) {
             LoggedChange::Put(row) => Some(row),
@@ -234,20 +234,20 @@ impl WindowSender {
         written.flat_map(|row: Entry| (self.rules.objects_of)(&row).unwrap_or_default()).collect()
     }
 
-    /// Copies one; none where it is missing, which a restore finds.
-    async fn copy(&mut self, name: ObjectName) -> Result<Option<ObjectRef>, CliError> {
+    /// Copies one; none where it is missing or not whole, which a restore finds.
+    async fn copy(&mut self, object: NamedObject) -> Result<Option<ObjectRef>, CliError> {
         let held = &|| Ok(());
-        match objects::copy_one(&self.writer, (&self.source, held), &name).await? {
+        match objects::copy_one(&self.writer, (&self.source, held), &object).await? {
             Err(reason) => {
-                let object = format!("{}/{}", objects::area_name(name.area), name.path);
-                self.missing.push((object, reason));
+                let name = format!("{}/{}", objects::area_name(object.name.area), object.name.path);
+                self.missing.push((name, reason));
                 Ok(None)
             }
             Ok(copied) => {
                 if self.copied.len() >= REMEMBERED_MAX {
                     self.copied.clear();
                 }
-                self.copied.insert(name, copied.clone());
+                self.copied.insert(object.name, copied.clone());
                 Ok(Some(copied))
             }
         }

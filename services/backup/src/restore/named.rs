@@ -11,7 +11,7 @@ use trestle_objects::ObjectStorage;
 
 use super::{Restore, contents::RestoredObjects};
 use crate::{
-    ObjectName, StoreRules,
+    NamedObject, ObjectName, StoreRules,
     create::broken,
     lists::{Damage, ObjectRef},
     objects::area_name,
@@ -92,7 +92,7 @@ fn named(
                     continue;
                 }
             };
-            for name in names {
+            for NamedObject { name, .. } in names {
                 let Some(object) = remaining.get_mut(&name) else {
                     let object = format!("{}/{}", area_name(name.area), name.path);
                     note(&mut named, object, "it is missing from the backup and from the changes");

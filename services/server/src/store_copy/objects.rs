@@ -1,7 +1,7 @@
 //! The objects that rows name, from the source to the target.
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use trestle_backup::{ObjectAreaName, ObjectName};
+use trestle_backup::{NamedObject, ObjectAreaName, ObjectName};
 use trestle_command::errors::CliError;
 use trestle_objects::{
     ObjectArea, ObjectStorage, ObjectTransfer, SourceObjects, TransferError, WriteObjectError,
@@ -37,13 +37,20 @@ fn shown(name: &ObjectName) -> String {
     format!("{area}/{}", name.path)
 }
 
-fn lacking(name: &ObjectName) -> CliError {
+fn lost(name: &ObjectName, problem: &str) -> CliError {
     let text = format!(
-        "the source lacks an object that a row names: object=`{}`; check where its objects are, or leave out what is \
-         lost with --accept-loss",
+        "{problem}: object=`{}`; check where its objects are, or leave out what is lost with --accept-loss",
         shown(name)
     );
     CliError::Source { text, busy: false }
+}
+
+/// The one of two of the area that an object is in.
+fn in_area<'a, T>(name: &ObjectName, blobs: &'a T, logs: &'a T) -> &'a T {
+    match name.area {
+        ObjectAreaName::Blobs => blobs,
+        ObjectAreaName::Logs => logs,
+    }
 }
 
 impl ObjectCopy<'_> {
@@ -56,23 +63,24 @@ impl ObjectCopy<'_> {
             CliError::Usage(text)
         };
         let storage = self.to.as_ref().ok_or_else(none)?;
-        Ok(match name.area {
-            ObjectAreaName::Blobs => &storage.blobs,
-            ObjectAreaName::Logs => &storage.logs,
-        })
+        Ok(in_area(name, &storage.blobs, &storage.logs))
     }
 
-    /// Copies objects. One that the source lacks ends the copy, before the row that names it: the place may be a wrong
-    /// one. Where that is accepted, it is reported when both are compared.
-    pub(super) async fn copy(&self, names: Vec<ObjectName>) -> Result<(), CliError> {
-        let copies = stream::iter(names).map(|name| async move {
-            let area = self.area(&name)?;
-            let copied = match name.area {
-                ObjectAreaName::Blobs => copy_object(&*self.from.blobs, area, &name.path).await,
-                ObjectAreaName::Logs => copy_object(&*self.from.logs, area, &name.path).await,
-            };
+    /// Copies objects. One that the source lacks, or has not whole, ends the copy before the row that names it: the
+    /// place may be a wrong one. Where that is accepted, it is reported when both are compared.
+    pub(super) async fn copy(&self, named: Vec<NamedObject>) -> Result<(), CliError> {
+        let copies = stream::iter(named).map(|object| async move {
+            let name = &object.name;
+            let (from, to) = (in_area(name, &self.from.blobs, &self.from.logs), self.area(name)?);
+            let copied = copy_object(&**from, to, &name.path, object.bytes).await;
             match copied.map_err(|error| failed(&error))? {
-                ObjectTransfer::Missing if !self.accepts_loss => Err(lacking(&name)),
+                ObjectTransfer::Missing if !self.accepts_loss => {
+                    Err(lost(name, "the source lacks an object that a row names"))
+                }
+                ObjectTransfer::OtherLength(found) if !self.accepts_loss => {
+                    let problem = object.difference(found).unwrap_or_default();
+                    Err(lost(name, &format!("an object of the source is not whole, {problem}")))
+                }
                 _ => Ok(()),
             }
         });
@@ -82,30 +90,32 @@ impl ObjectCopy<'_> {
     /// Compares the lengths of objects, and counts them.
     pub(super) async fn compare(
         &self,
-        names: Vec<ObjectName>,
+        named: Vec<NamedObject>,
         summary: &mut CopySummary,
     ) -> Result<(), CliError> {
-        let sizes = stream::iter(names).map(|name| async move {
-            let area = self.area(&name)?;
-            let found = match name.area {
-                ObjectAreaName::Blobs => object_size(&*self.from.blobs, &name.path).await,
-                ObjectAreaName::Logs => object_size(&*self.from.logs, &name.path).await,
-            };
-            let source = found.map_err(|error| failed(&error))?;
-            let target = object_size(&*area.store, &name.path).await;
-            Ok::<_, CliError>((name, source, target.map_err(|error| failed(&error))?))
+        let sizes = stream::iter(named).map(|object| async move {
+            let name = &object.name;
+            let (from, to) = (in_area(name, &self.from.blobs, &self.from.logs), self.area(name)?);
+            let source = object_size(&**from, &name.path).await.map_err(|error| failed(&error))?;
+            let target =
+                object_size(&*to.store, &name.path).await.map_err(|error| failed(&error))?;
+            Ok::<_, CliError>((object, source, target))
         });
         let mut sizes = std::pin::pin!(sizes.buffer_unordered(AT_ONCE));
-        while let Some((name, source, target)) = sizes.try_next().await? {
+        while let Some((object, found, target)) = sizes.try_next().await? {
+            let (name, difference) = (&object.name, found.and_then(|it| object.difference(it)));
+            // One that is not whole is not copied.
+            let source = found.filter(|_| difference.is_none());
             if source.is_none() {
-                summary.missing.add(shown(&name));
+                let problem = difference.map(|it| format!(": {it}")).unwrap_or_default();
+                summary.missing.add(format!("{}{problem}", shown(name)));
             }
             if source != target {
                 let bytes =
                     |size: Option<u64>| size.map_or("none".to_owned(), |size| size.to_string());
                 summary.differences.add(format!(
                     "an object differs: object=`{}`, source_bytes=`{}`, target_bytes=`{}`",
-                    shown(&name),
+                    shown(name),
                     bytes(source),
                     bytes(target)
                 ));

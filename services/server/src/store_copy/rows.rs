@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use trestle_backup::{ObjectName, StoreRules};
+use trestle_backup::{NamedObject, StoreRules};
 use trestle_command::errors::CliError;
 use trestle_kv::{
     ChangeSpec, CommitError, Domain, Engine, Entry, Keyspace, Lock, Reads, ScanLimit, Span,
@@ -243,7 +243,7 @@ impl RowCopy<'_> {
     }
 
     /// The objects that rows name. A row that cannot be read is copied as it is, and reported.
-    fn names(&self, rows: &[Entry], mut report: impl FnMut(String)) -> Vec<ObjectName> {
+    fn names(&self, rows: &[Entry], mut report: impl FnMut(String)) -> Vec<NamedObject> {
         let mut found = Vec::new();
         for row in rows {
             match (self.rules.objects_of)(row) {

@@ -43,7 +43,7 @@ pub(crate) struct CopySummary {
     /// Objects of the copy, and their bytes.
     pub(crate) objects: u64,
     pub(crate) object_bytes: u64,
-    /// What rows of the source name and the source lacks.
+    /// What rows of the source name and the source lacks, or has not whole.
     pub(crate) missing: CopyProblems,
     /// Where the copy differs from its source.
     pub(crate) differences: CopyProblems,

@@ -12,7 +12,7 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use trestle_backup::{ObjectAreaName, ObjectName};
+use trestle_backup::{NamedObject, ObjectAreaName, ObjectName};
 use trestle_command::{
     flags::ClientFlags,
     output::{Output, OutputArgs},
@@ -34,7 +34,7 @@ use super::{
 };
 use crate::storage;
 
-/// The kind of rows that name an object of a blob: their value is its path.
+/// The kind of rows that name an object of a blob: their value is its path, and what it has.
 const NAMES_OBJECT: u8 = 7;
 /// The kind of rows that no copy has.
 const LEFT_OUT: u8 = 8;
@@ -48,8 +48,10 @@ fn test_rules() -> StoreRules {
             if path == "corrupt" {
                 return Err("it is corrupt".to_owned());
             }
-            let name = ObjectName { area: ObjectAreaName::Blobs, path };
-            Ok((row.key.first() == Some(&NAMES_OBJECT)).then_some(name).into_iter().collect())
+            let bytes = path.len() as u64;
+            let object =
+                NamedObject { name: ObjectName { area: ObjectAreaName::Blobs, path }, bytes };
+            Ok((row.key.first() == Some(&NAMES_OBJECT)).then_some(object).into_iter().collect())
         },
         restored: |row| Ok(Some(row).filter(|row| row.key.first() != Some(&LEFT_OUT))),
         ..rules()
@@ -299,6 +301,29 @@ async fn what_the_source_lacks_ends_the_copy_or_is_left_out() {
 
     assert_eq!((summary.objects, summary.missing.count, summary.differences.count), (2, 2, 0));
     assert_eq!(rows_of(&world.target).await.get(&[6][..]).map(|it| &it[..]), Some(&b"corrupt"[..]));
+}
+
+#[tokio::test]
+async fn an_object_that_is_cut_short_in_the_source_is_as_good_as_none() {
+    let mut world = CopyWorld::new().await;
+    let objects = &world.source_objects.blobs;
+    objects.delete("three").await.unwrap();
+    objects.put("three", "thr".into()).await.unwrap();
+    let to = target(Arc::new(world.target.clone()), Some(world.mark().await));
+
+    let ended = world.copy_to(&to).await.unwrap_err().to_string();
+
+    assert!(
+        ended.contains("is not whole, ") && ended.contains("bytes=`3`, expected=`5`"),
+        "{ended}"
+    );
+    assert!(ended.contains("object=`blob/three`") && ended.contains("--accept-loss"), "{ended}");
+    let named = [&[NAMES_OBJECT], &b"three"[..]].concat();
+    assert!(!rows_of(&world.target).await.contains_key(&named[..]), "no row without its object");
+    world.accepts_loss = true;
+    let summary = world.copy().await;
+    assert!(summary.is_whole(true) && !summary.is_whole(false));
+    assert_eq!((summary.objects, summary.missing.count, summary.differences.count), (2, 1, 0));
 }
 
 #[tokio::test]
