@@ -74,7 +74,8 @@ impl Readers {
     pub(crate) async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
         let keyspace = self.shared.keyspaces.index_of(key).ok_or_else(|| unknown_keyspace(key))?;
         let row = &row_of(key);
-        let read = |session| async move { value_of(&session, keyspace, row).await };
+        let read =
+            |session: Arc<ReadSession>| async move { value_of(&session, keyspace, row).await };
         self.with_session(read).await
     }
 
