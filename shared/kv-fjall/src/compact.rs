@@ -41,7 +41,7 @@ pub fn compact(options: &FjallOptions) -> Result<Vec<CompactedKeyspace>, OpenErr
         return Err(unfit("there is no store: no manifest"));
     }
     failure::listen();
-    let shared = open::open(options, open::OpenedFor::Writes)?;
+    let shared = open::open(options)?;
     let mut compacted = Vec::with_capacity(shared.trees.len());
     for (keyspace, tree) in options.keyspaces.iter().zip(&shared.trees) {
         let name = keyspace.name;

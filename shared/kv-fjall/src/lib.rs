@@ -128,7 +128,7 @@ impl FjallEngine {
     /// Every kind of [`OpenError`].
     pub fn open(options: FjallOptions) -> Result<Self, OpenError> {
         failure::listen();
-        let shared = Arc::new(open::open(&options, open::OpenedFor::Writes)?);
+        let shared = Arc::new(open::open(&options)?);
         let FjallOptions { path, tick, .. } = options;
         let mut housekeeper = Housekeeper { shared: Arc::clone(&shared), tick, drain: None };
         housekeeper.begin();

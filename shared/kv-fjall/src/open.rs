@@ -36,17 +36,22 @@ pub(super) const WORKERS: usize = 1;
 
 /// What a directory is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OpenedFor {
-    /// To read and write.
+enum OpenedFor {
     Writes,
-    /// Only to read: a store that was closed stays so, and its journals as they are.
     Reads,
 }
 
-pub(super) fn open(
-    options: &FjallOptions,
-    opened_for: OpenedFor,
-) -> Result<EngineState, OpenError> {
+/// Opens a store to read and write.
+pub(super) fn open(options: &FjallOptions) -> Result<EngineState, OpenError> {
+    open_for(options, OpenedFor::Writes)
+}
+
+/// Opens a store only to read: one that was closed stays so, and its journals as they are.
+pub(super) fn open_to_read(options: &FjallOptions) -> Result<EngineState, OpenError> {
+    open_for(options, OpenedFor::Reads)
+}
+
+fn open_for(options: &FjallOptions, opened_for: OpenedFor) -> Result<EngineState, OpenError> {
     let keyspaces = Keyspaces::new(options.keyspaces.clone())
         .map_err(|reason| OpenError::Options { reason })?;
     let path = &options.path;

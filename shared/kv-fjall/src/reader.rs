@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use super::manifest::{self, ManifestVerdict};
-use super::open::{self, OpenedFor};
 use super::options::{FjallOptions, OpenError};
 use super::shared::EngineState;
-use super::{failure, keyspace_rows};
+use super::{failure, keyspace_rows, open};
 use trestle_kv::{EngineError, Entry, Keyspace};
 use trestle_model::time::Ticks;
 
@@ -46,7 +45,7 @@ impl StoreReader {
             min_free_bytes: 0,
             ..FjallOptions::new(path, keyspaces)
         };
-        Ok(Self { shared: open::open(&options, OpenedFor::Reads)? })
+        Ok(Self { shared: open::open_to_read(&options)? })
     }
 
     /// The newest version that may have been given in this store: none of a change in it is greater, and every version

@@ -24,7 +24,7 @@ fn keyspaces() -> Vec<Keyspace> {
 
 fn store(path: &Path) -> EngineState {
     let options = FjallOptions { min_free_bytes: 0, ..FjallOptions::new(path, keyspaces()) };
-    open::open(&options, open::OpenedFor::Writes).unwrap()
+    open::open(&options).unwrap()
 }
 
 fn put(store: &EngineState, tree: &Tree, key: &[u8], value: &[u8]) {
@@ -162,8 +162,8 @@ fn a_closed_store_that_is_read_keeps_its_marker_and_its_journals() {
     seal_journal(&store);
     drop(store);
     let (marker, database) = (directory.path().join("CLOSED"), directory.path().join(DATABASE));
-    let left = (std::fs::read(&marker).unwrap(), journal::list(&database).unwrap());
-    let as_it_is = || (std::fs::read(&marker).unwrap(), journal::list(&database).unwrap());
+    let left = (fs::read(&marker).unwrap(), journal::list(&database).unwrap());
+    let as_it_is = || (fs::read(&marker).unwrap(), journal::list(&database).unwrap());
 
     let reader = StoreReader::open(directory.path(), keyspaces()).unwrap();
     let read = reader.rows("a", None).unwrap().map(Result::unwrap).count();
