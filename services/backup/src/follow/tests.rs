@@ -394,8 +394,8 @@ impl World {
 async fn objects_are_sent_before_the_window_that_names_them() {
     let mut world = World::new();
     let mut follower = world.follow().await;
-    fs::write(world.data().join("blob/one"), "content").unwrap();
-    world.put(7, 1, "one").await;
+    fs::write(world.data().join("blob/one-7"), "content").unwrap();
+    world.put(7, 1, "one-7").await;
     world.put(7, 2, "missing").await;
     world.note();
     follower.step(&mut output()).await.unwrap();
@@ -407,7 +407,7 @@ async fn objects_are_sent_before_the_window_that_names_them() {
     );
     let (name, window) = world.windows().await.into_values().flatten().next_back().unwrap();
     let paths: Vec<_> = window.objects.iter().map(|object| object.path.as_str()).collect();
-    assert_eq!((name.parts, paths), (1, vec!["one"]));
+    assert_eq!((name.parts, paths), (1, vec!["one-7"]));
     let repository = Repository::open(world.target().to_str().unwrap(), None).await.unwrap();
     let names = repository.read(&name.parts_path()).await.unwrap();
     let names = crate::lists::part_names(&names).unwrap();

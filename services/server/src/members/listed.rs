@@ -97,6 +97,6 @@ impl SharedStore {
                 "queues": process.queues,
             })
         });
-        format!("{:#}\n", json!({ "members": rows.collect::<Vec<_>>(), "jobs": self.own_jobs() }))
+        format!("{:#}\n", json!({ "members": rows.collect::<Vec<_>>() }))
     }
 }
