@@ -5,6 +5,7 @@
 
 use std::{collections::HashSet, path::Path};
 
+use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use object_store::{Error, ObjectMeta, ObjectStore, ObjectStoreExt as _, path::Path as ObjectPath};
 use trestle_command::errors::CliError;
@@ -125,7 +126,12 @@ pub(crate) async fn copy_one(
             continue;
         }
         let end = found.size.min(start + PIECE_BYTES);
-        let read = match store.get_range(&path, start..end).await {
+        let read = match end - start {
+            // A store has no empty range.
+            0 => Ok(Bytes::new()),
+            _ => store.get_range(&path, start..end).await,
+        };
+        let read = match read {
             Ok(read) => read,
             Err(error) => return unreadable(error, held),
         };
