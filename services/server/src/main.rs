@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     let call = |command| process::call(client.clone(), |client| trestle_cli::run(command, client));
     let outcome = match command {
         Command::Serve(args) => serve::serve(&args),
-        Command::Healthcheck(args) => healthcheck::healthcheck(args),
+        Command::Healthcheck(args) => healthcheck::healthcheck(args, client.is_quiet()),
         Command::Repair(args) => stopped_store::repair_store(&args),
         Command::Compact(args) => stopped_store::compact_store(&args, client.format()),
         Command::Store(command) => stopped_store::run_store(command, &client),

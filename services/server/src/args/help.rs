@@ -98,7 +98,7 @@ Exit codes:
 /// Of `healthcheck`.
 pub(super) const HEALTHCHECK_HELP: &str = "\
 Exit codes:
-    0  it serves; why it accepts no writes is printed, such as `read-only: disk or backup`
+    0  it serves: its address is printed, and why it accepts no writes, if so
     1  it does not serve, or it cannot be reached within 3 seconds
     2  wrong arguments or configuration";
 

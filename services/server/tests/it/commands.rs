@@ -268,6 +268,10 @@ fn the_exit_code_of_healthcheck_reports_whether_a_server_serves() {
     let stopped = check(&endpoint, "");
 
     assert_eq!([code(&whole), code(&table), code(&configured)], [Some(0); 3]);
+    for checked in [&whole, &configured] {
+        let printed = String::from_utf8_lossy(&checked.stdout);
+        assert_eq!(printed, format!("serving at {endpoint}\n"), "which one it was");
+    }
     assert_eq!([code(&unknown_service), code(&stopped)], [Some(1); 2]);
     assert!(errors(&stopped).contains(&endpoint), "{}", errors(&stopped));
 }
