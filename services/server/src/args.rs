@@ -6,6 +6,8 @@ mod offered;
 mod options;
 mod parsed;
 mod store;
+#[cfg(test)]
+mod tests;
 
 use std::{
     env,
@@ -232,9 +234,30 @@ impl Cli {
     /// The command line of this process; ends it where that is wrong.
     #[must_use]
     pub fn of_process() -> Self {
-        let command = accepts_negative_numbers(Self::complete());
         let words: Vec<_> = env::args_os().collect();
-        let words = with_negative_times(&usage::innermost(&command, &words), &words);
+        Self::of_right_words(&words).unwrap_or_else(|| Self::of_any_words(&words))
+    }
+
+    /// The arguments in words that have no mistake. Only the command that they name has arguments then: those of all
+    /// take longer to make than most commands run.
+    fn of_right_words(words: &[OsString]) -> Option<Self> {
+        let command = Self::command().mut_subcommands(|inner| {
+            let is_word = |name: &str| words.iter().any(|word| word == name);
+            let is_named = inner.get_all_aliases().chain([inner.get_name()]).any(is_word);
+            match is_named {
+                true => inner,
+                // No word has such a name.
+                false => clap::Command::new(format!("\0{}", inner.get_name())),
+            }
+        });
+        let command = accepts_negative_numbers(with_common_names(command));
+        let words = with_negative_times(&usage::innermost(&command, words), words);
+        Self::parse_words(&mut without_empty_variables(command), &words).ok()
+    }
+
+    fn of_any_words(words: &[OsString]) -> Self {
+        let command = accepts_negative_numbers(Self::complete());
+        let words = with_negative_times(&usage::innermost(&command, words), words);
         let mut of_set_variables = without_empty_variables(command.clone());
         Self::parse_words(&mut of_set_variables, &words).unwrap_or_else(|error| {
             let mut command = match error.kind() {
