@@ -21,7 +21,7 @@ use trestle_identity::{
 use trestle_model::fault::{Fault, Reason};
 use trestle_model::time::Ticks;
 
-use crate::{blob, head::RequestHead, params::Params};
+use crate::{blob::route::resource, head::RequestHead, params::Params};
 
 /// The caller that the credentials of a request authenticate.
 ///
@@ -117,7 +117,7 @@ fn named(path: &str, params: &Params, service: &'static ServiceSpec) -> Option<N
     }
     // Without a name no signature for a resource matches, and it is rejected as a wrong one.
     let name = match service.has_paths {
-        true => blob::resource(path, params).unwrap_or_default(),
+        true => resource(path, params).unwrap_or_default(),
         false => path.trim_start_matches('/').split('/').next().unwrap_or_default().to_owned(),
     };
     let parameter = |names: &[&str]| names.iter().find_map(|name| params.get(name));

@@ -14,7 +14,7 @@ mod copy;
 mod fields;
 #[cfg(test)]
 mod fixture;
-mod header;
+pub(crate) mod header;
 mod lease;
 mod list;
 mod operation;
@@ -22,7 +22,7 @@ mod pages;
 mod properties;
 mod range;
 mod read;
-mod route;
+pub(crate) mod route;
 mod source;
 mod structured_body;
 mod upload;
@@ -30,14 +30,13 @@ mod website;
 mod write;
 
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, Response};
 use tonic::body::Body;
 use trestle_identity::{
     credentials::Identity,
     spec::{BLOB, ServiceSpec},
 };
 
-pub(crate) use self::{header::COPY_SOURCE, route::resource};
 use self::{
     operation::{BlobOperation, BlobPath, DataFrom, OnBlob, OnBlobAccount, OnContainer, PutKind},
     source::SourceUrl,
@@ -47,9 +46,8 @@ use crate::{
     grpc_call::GrpcCall,
     head::RequestHead,
     protocol::{BodyTransfer, RestProtocol, Target},
-    reply,
     request_body::RequestBody,
-    version, xml,
+    version,
 };
 
 /// See the module.
@@ -203,14 +201,4 @@ async fn with_document(
         // The others have no document, and are matched above.
         _ => change::delete(path, head, call).await,
     }
-}
-
-/// A response with a document.
-fn xml_answer(text: String) -> Response<Body> {
-    reply::whole(StatusCode::OK, xml::CONTENT_TYPE, text)
-}
-
-/// A parameter of the request; empty where it has none.
-fn param(head: &RequestHead, name: &str) -> String {
-    head.params.get(name).unwrap_or_default().to_owned()
 }

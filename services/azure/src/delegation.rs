@@ -5,7 +5,7 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use http::{Response, StatusCode, header};
+use http::{Response, header};
 use tonic::body::Body;
 use trestle_identity::{
     authorize::not_authorized,
@@ -70,7 +70,7 @@ pub(crate) fn get_key(
         version: key.version.as_str(),
         value: &STANDARD.encode(value.reveal()),
     });
-    Ok(reply::whole(StatusCode::OK, xml::CONTENT_TYPE, document))
+    Ok(reply::xml(document))
 }
 
 /// The version of the request, which tokens repeat.

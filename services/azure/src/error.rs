@@ -12,7 +12,7 @@ use trestle_model::fault::{Fault, Reason, quoted, reason_name};
 use trestle_model::time::Ticks;
 use trestle_rpc::status::{DOMAIN, IntoStatus as _, meaning};
 
-use crate::{blob, date, reply, xml};
+use crate::{blob::header::COPY_SOURCE, date, reply, xml};
 
 /// The element of an error body that names the invalid credential.
 const AUTHENTICATION_DETAIL: &str = "AuthenticationErrorDetail";
@@ -188,7 +188,7 @@ impl ErrorResponse {
         let is_header = self.code == meaning(Reason::InvalidHeaderValue).azure_code;
         let name = self.field.as_deref().filter(|_| is_header);
         // Its value may have a signature, of another server too.
-        let name = name.filter(|name| *name != blob::COPY_SOURCE.as_str());
+        let name = name.filter(|name| *name != COPY_SOURCE.as_str());
         let value = name.and_then(|name| headers.get(name));
         if let Some((name, value)) = name.zip(value) {
             let value = quoted(&String::from_utf8_lossy(value.as_bytes())).into_owned();
@@ -227,7 +227,7 @@ pub(crate) fn document(response: &ErrorResponse) -> Response<Body> {
         response.extras.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let message = response.message();
     let error = xml::ErrorBody { code: &response.code, message: &message, details: &details };
-    reply::whole(StatusCode::OK, xml::CONTENT_TYPE, xml::write_error(&error))
+    reply::xml(xml::write_error(&error))
 }
 
 #[cfg(test)]

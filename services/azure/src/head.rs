@@ -65,6 +65,11 @@ pub(crate) struct RequestHead {
 }
 
 impl RequestHead {
+    /// A parameter of the request; empty where it has none.
+    pub(crate) fn param(&self, name: &str) -> String {
+        self.params.get(name).unwrap_or_default().to_owned()
+    }
+
     /// Parses the head of a request to `service`, such as `table`; its headers are moved.
     ///
     /// # Errors

@@ -18,7 +18,9 @@ use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Request, Response};
 use http_body_util::Empty;
 use hyper::{client, rt, server::conn::http1::Builder, service::service_fn};
 
-use crate::METADATA_HEADERS_MAX;
+/// Most headers of a request for a queue or a blob: as many as its metadata can have in a head of 32 KiB,
+/// since it is sent as headers, and may have a name for every few bytes.
+pub const METADATA_HEADERS_MAX: usize = 2048;
 
 /// The names of these headers of a request as they were sent, in any order; in lower case where the
 /// protocol has no other.

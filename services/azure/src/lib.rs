@@ -49,11 +49,8 @@ use trestle_identity::credentials::Identity;
 use trestle_model::time::Clock;
 use trestle_rpc::{cors::Lookup, layer::CallService, upstream::Upstream};
 
+pub use self::header_case::METADATA_HEADERS_MAX;
 use self::{dispatch::Dispatch, http_edge::HttpEdge, protocol::RestProtocol};
-
-/// Most headers of a request for a queue or a blob: as many as its metadata can have in a head of 32 KiB,
-/// since it is sent as headers, and may have a name for every few bytes.
-pub const METADATA_HEADERS_MAX: usize = 2048;
 
 /// The configuration of an HTTP edge.
 #[derive(Clone)]

@@ -5,6 +5,8 @@ use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
 use tonic::{Status, body::Body};
 
+use crate::xml;
+
 /// The id of a request, on responses.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
 /// The error code of a response.
@@ -25,6 +27,11 @@ pub(crate) fn empty(status: StatusCode) -> Response<Body> {
     *answer.status_mut() = status;
     answer.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
     answer
+}
+
+/// A response with an XML document.
+pub(crate) fn xml(text: String) -> Response<Body> {
+    whole(StatusCode::OK, xml::CONTENT_TYPE, text)
 }
 
 /// A response with a complete body.

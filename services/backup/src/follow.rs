@@ -18,13 +18,18 @@ use trestle_command::{errors::CliError, output::Output};
 use trestle_kv_fjall::{ChangeGroup, ChangeLogError, ChangeReader, LogPosition};
 use trestle_model::time::Ticks;
 
-use self::{claim::claim, line::OpenLine, sender::WindowSender};
+use self::{
+    claim::claim,
+    line::{OpenLine, ticks},
+    sender::WindowSender,
+};
 use crate::{
-    StoreRules,
     args::SourceArgs,
     changes::{ChangesEnd, ChangesFolder, NextWindow, ShippedChanges},
-    create::{self, broken},
+    create,
+    failure::broken,
     manifest::time_text,
+    rules::StoreRules,
     window::{WindowCutter, WindowGroup},
 };
 
@@ -337,10 +342,6 @@ async fn new_line(
 fn report(human: &str, record: &Value, out: &mut Output) -> Result<(), CliError> {
     out.either(human, record)?;
     out.flush()
-}
-
-fn ticks(number: u64) -> Ticks {
-    Ticks::new(number).unwrap_or(Ticks::MAX)
 }
 
 fn time(number: u64) -> String {

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use trestle_command::errors::CliError;
 
 use crate::{
-    ObjectName,
-    args::RestoreInstant,
     coverage::{Coverage, NotRestorable, RestorePlan},
-    create::broken,
+    failure::broken,
     lists::ObjectRef,
     manifest::{BackupManifest, time_text},
     repository::Repository,
+    restore_instant::RestoreInstant,
+    rules::ObjectName,
     verify,
 };
 

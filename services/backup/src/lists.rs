@@ -6,7 +6,11 @@
 use bytes::Bytes;
 use prost::Message;
 
-use crate::{ObjectAreaName, ObjectName, names::PartName, objects::pieces};
+use crate::{
+    names::PartName,
+    pieces::pieces,
+    rules::{ObjectAreaName, ObjectName},
+};
 
 /// Most entries of a list.
 const ENTRIES_MAX: usize = 4096;
@@ -256,7 +260,7 @@ pub(crate) fn entries<E: Listed>(list: &[u8]) -> Option<Vec<E>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{names::tests::name, objects::PIECE_BYTES};
+    use crate::{names::tests::name, pieces::PIECE_BYTES};
 
     fn object(index: usize) -> ObjectRef {
         let path = format!("path-{index}");

@@ -15,20 +15,22 @@ use trestle_kv::ReadOnlyEngine;
 use trestle_model::time::Ticks;
 use trestle_objects::ObjectStorage;
 
-use self::{changed::ChangedRows, objects::BackedUpObjects, rows::BackedUpRows};
+use self::{
+    changed::ChangedRows,
+    objects::{BackedUpObjects, NAME},
+    rows::BackedUpRows,
+};
 use crate::{
-    ObjectAreaName, StoreRules,
-    args::{RestoreInstant, restore_instant},
+    args::{DiffArgs, KeyArgs, RestoreArgs, ShowArgs},
     instants::{Instants, base_objects},
     lists::{ChunkRef, ObjectRef},
     manifest::{BackupManifest, time_text},
     repository::Repository,
+    restore_instant::{RestoreInstant, restore_instant},
+    rules::{ObjectAreaName, StoreRules},
     sealed::Identities,
     verify,
 };
-
-/// What errors and the status name such a store.
-const NAME: &str = "backup";
 
 /// Which backup a server shows.
 #[derive(Debug, Clone, Default, Args)]
@@ -78,11 +80,38 @@ impl MountArgs {
     }
 }
 
+impl RestoreArgs {
+    /// Opens the backup to read parts of it.
+    ///
+    /// # Errors
+    /// One that cannot be read.
+    pub async fn open(&self, rules: StoreRules) -> Result<MountedBackup, CliError> {
+        open_named((&self.backup, self.to, &self.key), rules).await
+    }
+}
+
+impl DiffArgs {
+    /// Opens the backup to read it.
+    ///
+    /// # Errors
+    /// One that cannot be read.
+    pub async fn open(&self, rules: StoreRules) -> Result<MountedBackup, CliError> {
+        open_named((&self.backup, self.to, &self.key), rules).await
+    }
+}
+
+async fn open_named(
+    (backup, to, key): (&ShowArgs, Option<RestoreInstant>, &KeyArgs),
+    rules: StoreRules,
+) -> Result<MountedBackup, CliError> {
+    open(backup.target.text()?, (backup.id.as_deref(), to), key.read().await?, rules).await
+}
+
 /// Opens a backup: the one of an id or the newest, and for an instant the changes after it up to that.
 ///
 /// # Errors
 /// One that cannot be read.
-pub(crate) async fn open(
+async fn open(
     target: &str,
     (id, to): (Option<&str>, Option<RestoreInstant>),
     keys: Option<Identities>,

@@ -12,16 +12,16 @@ use trestle_command::errors::CliError;
 use trestle_objects::SourceObjects;
 
 use crate::{
-    NamedObject, ObjectAreaName, ObjectName,
-    create::{BackupWriter, broken, send_lists},
+    failure::broken,
     lists::{Damage, ObjectRef},
     manifest::StoredObjects,
     names::{NameKey, PartName},
+    pieces::{PIECE_BYTES, pieces},
+    rules::{NamedObject, ObjectAreaName, ObjectName},
     spool::Spool,
+    writer::{BackupWriter, send_lists},
 };
 
-/// The bytes of every piece of an object but the last: an extent of a blob is one piece.
-pub(crate) const PIECE_BYTES: u64 = 8 * 1024 * 1024;
 /// Objects that are copied at a time.
 const AT_ONCE: usize = 4;
 /// Most objects that a manifest names as damaged; more are left out of it.
@@ -69,7 +69,7 @@ pub(crate) async fn copy(
                 Some(object)
             }
             Err(reason) => {
-                let object = format!("{}/{}", area_name(name.area), name.path);
+                let object = format!("{}/{}", name.area.text(), name.path);
                 missing.insert(name.area);
                 if damage.len() < DAMAGE_MAX {
                     damage.push(Damage { object, reason });
@@ -81,7 +81,7 @@ pub(crate) async fn copy(
     });
     let lists = send_lists(writer, references).await?;
     if let Some(area) = missing.difference(&found).next() {
-        let area = area_name(*area);
+        let area = area.text();
         return Err(CliError::Source {
             text: format!(
                 "every object of the data directory is missing, is its disk mounted? area=`{area}`"
@@ -149,7 +149,7 @@ pub(crate) async fn copy_one(
 fn object_parts(names: &NameKey, name: &ObjectName, found: &ObjectMeta) -> PartName {
     let time = || found.last_modified.to_rfc3339();
     let mark = found.e_tag.clone().unwrap_or_else(time);
-    let (area, path, size) = (area_name(name.area), &name.path, found.size);
+    let (area, path, size) = (name.area.text(), &name.path, found.size);
     names.of_content(format!("object\0{area}\0{path}\0{size}\0{mark}").as_bytes())
 }
 
@@ -166,29 +166,9 @@ fn unreadable<T>(error: Error, held: HeldCheck<'_>) -> Result<Result<T, String>,
     }
 }
 
-/// The indices of the pieces of an object, with the offset that each begins at.
-pub(crate) fn pieces(bytes: u64) -> impl Iterator<Item = (u64, u64)> {
-    (0..bytes.div_ceil(PIECE_BYTES).max(1)).map(|index| (index, index * PIECE_BYTES))
-}
-
-pub(crate) fn area_name(area: ObjectAreaName) -> &'static str {
-    match area {
-        ObjectAreaName::Blobs => "blob",
-        ObjectAreaName::Logs => "log",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_object_has_a_piece_for_each_8_mib_and_one_at_least() {
-        let pieces = |bytes| pieces(bytes).collect::<Vec<_>>();
-        assert_eq!(pieces(0), [(0, 0)]);
-        assert_eq!(pieces(PIECE_BYTES), [(0, 0)]);
-        assert_eq!(pieces(PIECE_BYTES + 1), [(0, 0), (1, PIECE_BYTES)]);
-    }
 
     #[test]
     fn pieces_have_other_names_where_anything_of_the_object_differs() {

@@ -18,11 +18,11 @@ use trestle_model::time::{Clock as _, SystemClock, Ticks};
 
 use crate::{
     args::PruneArgs,
-    create::broken,
+    failure::broken,
     manifest::{BackupManifest, KeyspaceRows, ListRef},
     names::{PARTS, PartName},
     repository::{ENTRY_LASTS, PRUNING, RUNNING, Repository, manifest_path},
-    show, verify,
+    verify,
 };
 
 /// How far the clock of a server may be ahead of the one here.
@@ -90,7 +90,7 @@ async fn prune(
     let mut kept = Vec::new();
     for id in repository.backups().await? {
         // One that cannot be read may have anything: nothing is deleted beside it.
-        kept.push(show::read(repository, &id).await?);
+        kept.push(repository.required_manifest(&id).await?);
     }
     let dropped = dropped(&mut kept, args, SystemClock.now());
     let named = named(repository, &kept).await?;

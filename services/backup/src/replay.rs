@@ -10,12 +10,12 @@ use trestle_kv_fjall::{FillError, LoggedChange, StoreWriter};
 use trestle_model::time::Ticks;
 
 use crate::{
-    ObjectName, StoreRules,
     coverage::RestorePlan,
-    create::broken,
+    failure::broken,
     lists::ObjectRef,
     manifest::time_text,
     repository::Repository,
+    rules::{ObjectName, StoreRules},
     verify::{self, AT_ONCE, BadPart},
     window::{ChangeWindow, WindowGroup, WindowName},
 };

@@ -37,7 +37,6 @@ use crate::{
     names::{PARTS, PartName},
     packed::{self, STORED_BYTES_MAX, UnreadablePart},
     sealed::{self, Identities, SealError},
-    show,
     window::{CHANGES, WindowName},
 };
 
@@ -287,6 +286,17 @@ impl Repository {
         }
     }
 
+    /// A manifest, for a command that cannot do without.
+    ///
+    /// # Errors
+    /// One that cannot be read.
+    pub(crate) async fn required_manifest(&self, id: &str) -> Result<BackupManifest, CliError> {
+        self.manifest(id).await.map_err(|reason| CliError::Source {
+            text: format!("the backup cannot be read: id=`{id}`: {reason}"),
+            busy: false,
+        })
+    }
+
     /// The backup of an id, or without one the newest, to read its parts from now on.
     ///
     /// # Errors
@@ -297,7 +307,7 @@ impl Repository {
         keyspaces: &[Keyspace],
     ) -> Result<BackupManifest, CliError> {
         let id = self.id(id).await?;
-        let manifest = show::read(self, &id).await?;
+        let manifest = self.required_manifest(&id).await?;
         self.use_backup(&manifest, keyspaces)?;
         Ok(manifest)
     }

@@ -28,14 +28,15 @@ use trestle_objects::{ObjectStorage, ObjectsUrl};
 
 use self::contents::RestoredObjects;
 use crate::{
-    DataDirectory, ObjectAreaName, RESTORING, StoreRules,
     args::RestoreArgs,
-    create::{broken, with_damage},
+    failure::broken,
     lists::{ChunkRef, Damage, ObjectRef},
     manifest::{BackupManifest, KeyspaceRows},
-    objects::pieces,
+    pieces::pieces,
     replay::not_restored,
     repository::Repository,
+    rules::{DataDirectory, ObjectAreaName, RESTORING, StoreRules},
+    show::with_damage,
     verify::{self, AT_ONCE, BadPart},
 };
 

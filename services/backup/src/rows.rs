@@ -22,6 +22,9 @@ const BYTES_MEAN: u64 = 768 * 1024;
 /// What a row has beside its value, about.
 const SUFFIX_BYTES: usize = 16;
 
+/// Bytes of a key that a manifest names.
+const KEY_BYTES_SHOWN: usize = 200;
+
 /// Some rows, in the order of their keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ChunkedRows {
@@ -169,6 +172,11 @@ impl<'r> RunReader<'r> {
         self.rest = rest;
         Ok(bytes)
     }
+}
+
+/// The beginning of a key, for people.
+pub(crate) fn shown_key(key: &[u8]) -> String {
+    key.get(..KEY_BYTES_SHOWN).unwrap_or(key).escape_ascii().to_string()
 }
 
 #[cfg(test)]

@@ -17,14 +17,12 @@ use age::{
     secrecy::ExposeSecret as _,
     x25519::{Identity, Recipient},
 };
-use serde_json::json;
 use trestle_command::{
     errors::CliError,
     files::{cannot, read_small},
-    output::Output,
 };
 
-use crate::{args::KeygenArgs, create::broken};
+use crate::failure::broken;
 
 /// What an encrypted part begins with.
 const MAGIC: &[u8] = b"age-encryption.org/";
@@ -206,15 +204,6 @@ pub fn keys_problem(path: &Path) -> Option<String> {
 /// Whether a stored part is encrypted.
 pub(crate) fn is_sealed(stored: &[u8]) -> bool {
     stored.starts_with(MAGIC)
-}
-
-/// `backup keygen`.
-pub(crate) fn keygen(args: &KeygenArgs, out: &mut Output) -> Result<(), CliError> {
-    let key = Identities::generate();
-    key.write(&args.file)?;
-    let public = key.public();
-    let file = args.file.display().to_string();
-    out.either(&public, &json!({ "key": public, "file": file }))
 }
 
 /// The keys of a file. Errors name the line and never show it: it may be a secret.

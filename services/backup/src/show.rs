@@ -6,7 +6,6 @@ use trestle_command::{errors::CliError, output::Output};
 use crate::{
     args::{DetailArgs, ListArgs},
     coverage::Coverage,
-    create::{show_json, with_damage},
     lists::Damage,
     manifest::BackupManifest,
     repository::Repository,
@@ -60,7 +59,7 @@ pub(crate) async fn show(args: &DetailArgs, out: &mut Output) -> Result<(), CliE
     let text = args.backup.target.text()?;
     let repository = Repository::open(text, args.key.read().await?).await?;
     let id = repository.id(args.backup.id.as_deref()).await?;
-    let manifest = read(&repository, &id).await?;
+    let manifest = repository.required_manifest(&id).await?;
     let mut shown = show_json(&manifest, text);
     if let Some(fields) = shown.as_object_mut() {
         let coverage = Coverage::new(repository.windows().await?);
@@ -82,14 +81,33 @@ async fn damage(
     verify::entries(repository, &manifest.damage.lists).await
 }
 
-/// A manifest, for a command that cannot do without.
-///
-/// # Errors
-/// One that cannot be read.
-pub(crate) async fn read(repository: &Repository, id: &str) -> Result<BackupManifest, CliError> {
-    repository.manifest(id).await.map_err(|reason| CliError::Source {
-        text: format!("the backup cannot be read: id=`{id}`: {reason}"),
-        busy: false,
+/// The same with what is damaged.
+pub(crate) fn with_damage(mut backup: Value, damage: &[Damage]) -> Value {
+    if let Some(fields) = backup.as_object_mut() {
+        fields.insert("damage".to_owned(), json!(damage));
+    }
+    backup
+}
+
+/// A backup for programs, without the names of what is damaged.
+pub(crate) fn show_json(manifest: &BackupManifest, target: &str) -> Value {
+    json!({
+        "id": manifest.id,
+        "target": target,
+        "instant": manifest.instant,
+        "completed": manifest.completed,
+        "version": manifest.version,
+        "store_id": manifest.store_id,
+        "rows": manifest.rows(),
+        "row_bytes": manifest.row_bytes(),
+        "objects": manifest.objects.count,
+        "object_bytes": manifest.objects.bytes,
+        "sent_parts": manifest.sent.parts,
+        "sent_bytes": manifest.sent.bytes,
+        "seconds": manifest.sent.millis as f64 / 1000.0,
+        "lists": manifest.lists().count(),
+        "damaged": manifest.damage.count,
+        "keys": manifest.recipients,
     })
 }
 

@@ -21,7 +21,7 @@ use trestle_kv::{Engine as _, replace_file};
 use trestle_kv_fjall::{FjallEngine, FjallOptions, OpenError};
 use trestle_model::time::Ticks;
 
-use crate::{DataDirectory, args::ServerArgs, manifest};
+use crate::{args::ServerArgs, manifest, rules::DataDirectory};
 
 /// The directory of all requests in a data directory.
 pub const SPOOL: &str = "backup";

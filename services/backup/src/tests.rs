@@ -6,6 +6,7 @@ mod windows;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
+    path::Path,
 };
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use clap::Parser as _;
 use object_store::GetOptions;
 use proptest::prelude::*;
 use trestle_command::flags::ClientFlags;
-use trestle_kv::{Change, ChangeSpec, Domain, Engine, Span, Writes, key_domain};
+use trestle_kv::{Change, ChangeSpec, Domain, Engine, Entry, Keyspace, Span, Writes, key_domain};
 use trestle_kv_fjall::{FjallEngine, FjallOptions, LoggedChange};
 use trestle_model::time::Ticks;
 

@@ -16,7 +16,7 @@ use crate::{
     lists::{self, ChunkRef, Damage, Listed, ObjectRef},
     manifest::{BackupManifest, KeyspaceRows, ListRef},
     names::PartName,
-    objects::pieces,
+    pieces::pieces,
     repository::{PartError, Repository, manifest_path},
     rows,
     window::{ChangeWindow, WindowName},
@@ -165,7 +165,7 @@ pub(crate) async fn piece(
         return Ok(Err(BadPart::new(&object.path, &UNKNOWN)));
     };
     let path = parts.piece(index).path();
-    let expected = (object.bytes - start).min(crate::objects::PIECE_BYTES);
+    let expected = (object.bytes - start).min(crate::pieces::PIECE_BYTES);
     let read = part(repository, &path).await?;
     let read = read.and_then(|plain| match plain.len() as u64 == expected {
         true => Ok(plain),

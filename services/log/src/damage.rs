@@ -1,23 +1,8 @@
 //! Segments that cannot be read. One that is corrupt is set aside: merges leave it out, the list of segments shows it,
 //! and it can be dropped. One that the object store cannot read now is left out for a while.
 
-/// The times of the oldest and the newest record of a segment, for people.
-fn times(segment: &SegmentRecord) -> [String; 2] {
-    [segment.min_time, segment.max_time].map(|nanos| {
-        let seconds = i64::try_from(nanos / 1_000_000_000).ok();
-        let at = seconds.and_then(|seconds| Ticks::from_unix(seconds, 0));
-        at.map_or_else(|| format!("{nanos} ns"), format_time)
-    })
-}
-
 #[cfg(test)]
 mod tests;
-
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
 
 use trestle_kv::{ScanLimit, Span, after_key};
 use trestle_model::etag::format_time;
@@ -37,28 +22,6 @@ use crate::{
 
 /// Rows that one scan of the manifest reads.
 const SCAN: ScanLimit = ScanLimit { rows: 1000, bytes: 1024 * 1024 };
-/// How long a segment that the store could not read is left out of merges.
-const LEFT_OUT: Duration = Duration::from_secs(3600);
-/// Most of them. One more, and all are read again.
-const UNREADABLE_MAX: usize = 10_000;
-
-/// When each of these segments could not be read, by the path of its object. They can be found again.
-#[derive(Debug, Default)]
-pub(crate) struct UnreadableSegments(Mutex<HashMap<String, Ticks>>);
-
-impl UnreadableSegments {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Ticks>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn add(&self, path: String, now: Ticks) {
-        let mut segments = self.lock();
-        if segments.len() >= UNREADABLE_MAX {
-            segments.clear();
-        }
-        segments.insert(path, now);
-    }
-}
 
 /// A segment that was read to its end.
 #[derive(Debug, Clone)]
@@ -71,13 +34,20 @@ pub(crate) struct VerifiedSegment {
     pub(crate) error: Option<LogError>,
 }
 
+/// The times of the oldest and the newest record of a segment, for people.
+fn times(segment: &SegmentRecord) -> [String; 2] {
+    [segment.min_time, segment.max_time].map(|nanos| {
+        let seconds = i64::try_from(nanos / 1_000_000_000).ok();
+        let at = seconds.and_then(|seconds| Ticks::from_unix(seconds, 0));
+        at.map_or_else(|| format!("{nanos} ns"), format_time)
+    })
+}
+
 impl Logs {
     /// Without segments that cannot be read, as far as is known.
     pub(crate) fn readable(&self, mut segments: Vec<SegmentRecord>) -> Vec<SegmentRecord> {
-        let now = self.engine.now();
-        let mut unreadable = self.unreadable.lock();
-        unreadable.retain(|_, at| now.since(*at) < LEFT_OUT);
-        segments.retain(|it| it.damage.is_empty() && !unreadable.contains_key(&it.path));
+        segments.retain(|segment| segment.damage.is_empty());
+        self.unreadable.leave_out(&mut segments, self.engine.now());
         segments
     }
 

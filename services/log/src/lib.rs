@@ -24,6 +24,7 @@ pub mod fuzzing;
 mod heads;
 mod json;
 mod keys;
+mod late_searches;
 mod layout;
 mod logs;
 mod look;
@@ -50,6 +51,7 @@ mod tail;
 mod threads;
 mod totals;
 mod undelete;
+mod unreadable;
 mod unsealed;
 
 use std::sync::Arc;

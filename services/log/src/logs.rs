@@ -12,14 +12,14 @@ use trestle_rpc::layer::shares::{Holder, SharePool};
 use crate::{
     append::{self, AppendOutcome, NewBatch},
     clocks::Clocks,
-    damage::UnreadableSegments,
     error::LogError,
-    merge::LateMerges,
+    late_searches::LateSearches,
     names::StreamName,
     placement::StreamPlacement,
     segment::MetadataCache,
     stream::{StreamId, StreamSettings},
     streams::{OpenStream, Streams},
+    unreadable::UnreadableSegments,
     unsealed::UnsealedStreams,
 };
 
@@ -67,7 +67,7 @@ pub(crate) struct Logs {
     /// Bytes of batches that wait for their commit.
     pub(crate) commit_bytes: Arc<SharePool>,
     /// Which small segments of past days may be merged.
-    pub(crate) late_merges: Arc<LateMerges>,
+    pub(crate) late_searches: Arc<LateSearches>,
     /// Segments that the store could not read lately.
     pub(crate) unreadable: Arc<UnreadableSegments>,
     /// Metadata of segments that were read.
@@ -92,12 +92,17 @@ impl Logs {
             segment_bytes: SharePool::new("bytes of segments", SEGMENT_BYTES_MAX),
             derived_bytes: SharePool::new("bytes of expanded exports", DERIVED_BYTES_MAX),
             commit_bytes: SharePool::new("bytes of appends", COMMIT_BYTES_MAX),
-            late_merges: Arc::default(),
+            late_searches: Arc::default(),
             unreadable: Arc::default(),
             metadata: Arc::new(MetadataCache::new(METADATA_BYTES_MAX)),
             placement: None,
             shutdown: CancellationToken::new(),
         }
+    }
+
+    /// Whether this process works on a stream in the background.
+    pub(crate) fn is_ours(&self, stream: StreamId) -> bool {
+        self.placement.as_ref().is_none_or(|placement| !placement.is_elsewhere(stream.0))
     }
 
     /// The time by which records are refused and deleted.

@@ -9,8 +9,6 @@ use std::sync::Arc;
 
 use trestle_kv::{Entry, ScanLimit};
 
-pub(crate) use self::late::LateMerges;
-
 use crate::{
     error::LogError,
     keys::{self, StreamRow},

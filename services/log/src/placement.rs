@@ -1,17 +1,8 @@
 //! Which process of a shared store works on a stream in the background.
 
-use crate::{logs::Logs, stream::StreamId};
-
 /// Says which of the processes that serve one store seals, merges and sweeps a stream. Nothing is correct because of
 /// that: each change of a stream is decided by its rows, and of two processes that do the same one does it in vain.
 pub trait StreamPlacement: Send + Sync {
     /// Whether another process works on the stream with this id.
     fn is_elsewhere(&self, stream: u64) -> bool;
-}
-
-impl Logs {
-    /// Whether this process works on a stream in the background.
-    pub(crate) fn is_ours(&self, stream: StreamId) -> bool {
-        self.placement.as_ref().is_none_or(|placement| !placement.is_elsewhere(stream.0))
-    }
 }

@@ -13,6 +13,7 @@ mod schema;
 mod sealed;
 mod source;
 mod write;
+mod write_error;
 
 #[cfg(test)]
 mod tests;
@@ -24,4 +25,5 @@ pub(crate) use read::{SegmentRead, SegmentReader};
 pub(crate) use schema::{PromotedColumn, PromotedType, SegmentSchema};
 pub(crate) use sealed::SealedRow;
 pub(crate) use source::{ObjectSource, ReadSegmentError};
-pub(crate) use write::{WriteSegmentError, WrittenSegment, day_of, write_segments};
+pub(crate) use write::{WrittenSegment, day_of, write_segments};
+pub(crate) use write_error::WriteSegmentError;

@@ -10,8 +10,6 @@ mod retention;
 mod tests;
 mod trim;
 
-pub(crate) use self::retention::EXPIRED_AT_ONCE;
-
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
@@ -30,6 +28,8 @@ const STREAMS_MAX: usize = 64;
 const STREAMS_STEP: ScanLimit = ScanLimit { rows: 1000, bytes: 1024 * 1024 };
 /// Most rows of a stream that one step examines.
 const STEP: ScanLimit = ScanLimit { rows: 500, bytes: 4 * 1024 * 1024 };
+/// Most segments that one change removes or restores.
+pub(crate) const EXPIRED_AT_ONCE: usize = 32;
 /// Most rows that one change deletes.
 const DELETES_MAX: usize = 100;
 /// How long an object may be announced and not published: longer than any seal or merge.

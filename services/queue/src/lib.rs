@@ -29,6 +29,7 @@ mod message_rows;
 mod messages;
 #[cfg(test)]
 mod model;
+mod next_in_group;
 mod owners;
 mod peek;
 mod placement;

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use trestle_kv::Writes;
 
 use crate::{
-    groups::NextInGroup,
     keys::{self, QueueId},
+    next_in_group::NextInGroup,
     slot::Slot,
     stored::MessageState,
 };

@@ -2,7 +2,6 @@
 
 use std::{error::Error, future::Future, sync::Arc};
 
-use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 use trestle_kv::{Engine, Snapshot};
 use trestle_model::name::QueueName;
@@ -161,18 +160,6 @@ impl Delivered {
     }
 }
 
-/// The state of a message, if it exists and has not expired.
-///
-/// # Errors
-/// [`QueueError::Corrupt`].
-pub(crate) fn unexpired(
-    value: Option<&Bytes>,
-    now: Ticks,
-) -> Result<Option<MessageState>, QueueError> {
-    let state = value.map(|value| MessageState::decode(value)).transpose()?;
-    Ok(state.filter(|state| !state.is_expired(now)))
-}
-
 /// A message in a snapshot, if it exists and has not expired. An unreadable one is only logged: it must not block reads
 /// of the others, and no consumer can receive it.
 ///
@@ -187,7 +174,7 @@ pub(crate) async fn find(
     let state = snapshot.get(&keys::state(id, slot)).await?;
     let body = snapshot.get(&keys::body(id, slot.sequence)).await?;
     let read = || {
-        let Some(state) = unexpired(state.as_ref(), now)? else { return Ok(None) };
+        let Some(state) = MessageState::unexpired(state.as_ref(), now)? else { return Ok(None) };
         let body = body.ok_or_else(|| QueueError::corrupt("a message without a body"))?;
         Ok::<_, QueueError>(Some((state, Body::decode(&body)?)))
     };

@@ -11,9 +11,7 @@ use trestle_model::fault::{Fault, Reason, quoted};
 use trestle_model::time::Ticks;
 use uuid::Uuid;
 
-use crate::{
-    error::QueueError, messages::unexpired, slot::Slot, stored::MessageState, wire::RecordReader,
-};
+use crate::{error::QueueError, slot::Slot, stored::MessageState, wire::RecordReader};
 
 /// First byte of every receipt; a new layout has a new one.
 const VERSION: u8 = 1;
@@ -126,7 +124,7 @@ pub(crate) fn valid_state(
     let is_held = |state: &MessageState| {
         Receipt::of(claimed.receipt.slot, state) == claimed.receipt && claimed.is_of(state.id)
     };
-    Ok(unexpired(stored, now)?.filter(is_held))
+    Ok(MessageState::unexpired(stored, now)?.filter(is_held))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::{
     error::QueueError,
     keys::{self, QueueId},
     message_rows::{MessageChange, write_message},
-    messages::{Delivered, MessageOperations, unexpired},
+    messages::{Delivered, MessageOperations},
     receipt::Receipt,
     slot::Slot,
     stored::MessageState,
@@ -153,7 +153,7 @@ impl ReleasePlan {
         reads: &Reads<'_>,
         stored: ReadId,
     ) -> Result<Option<MessageState>, QueueError> {
-        let state = unexpired(reads.get(stored), self.now)?;
+        let state = MessageState::unexpired(reads.get(stored), self.now)?;
         let receipt = Receipt::of(slot, delivered);
         let is_held =
             |state: &MessageState| state.id == delivered.id && Receipt::of(slot, state) == receipt;

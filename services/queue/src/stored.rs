@@ -95,6 +95,15 @@ impl MessageState {
         self.expires_at.is_some_and(|expires_at| expires_at <= now)
     }
 
+    /// The state of a message, if it exists and has not expired.
+    ///
+    /// # Errors
+    /// [`QueueError::Corrupt`].
+    pub(crate) fn unexpired(value: Option<&Bytes>, now: Ticks) -> Result<Option<Self>, QueueError> {
+        let state = value.map(|value| Self::decode(value)).transpose()?;
+        Ok(state.filter(|state| !state.is_expired(now)))
+    }
+
     /// The stored form.
     pub(crate) fn encode(&self) -> Bytes {
         // Exactly: a vector with room to spare costs `Bytes` an allocation of its own.

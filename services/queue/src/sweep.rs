@@ -6,16 +6,21 @@ mod deduplication;
 mod deleted;
 mod expired;
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use trestle_kv::{CommitError, ScanLimit};
 
-pub(crate) use self::deleted::GRACE;
 use crate::{error::QueueError, messages::MessageOperations};
 
 /// Most rows that one step removes: few compared with a commit group of foreground writes.
 const STEP: ScanLimit = ScanLimit { rows: 500, bytes: 1024 * 1024 };
+/// How long a deleted queue is scanned for writes that were in flight when it was deleted; longer than any call may
+/// take.
+pub(crate) const GRACE: Duration = Duration::from_secs(120);
 
 /// What a step of the background work covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use crate::{
     groups,
     keys::{self, QueueId},
     message_rows::{MessageChange, MessagePosition, write_message},
-    messages::{MessageOperations, unexpired},
+    messages::MessageOperations,
     queues::FoundQueue,
     slot::Slot,
     stored::{Body, MessageState, Origin},
@@ -136,7 +136,7 @@ impl TransferPlan {
             return Ok(());
         };
         // An unreadable message remains, and must not block the others.
-        let Ok(Some(state)) = unexpired(stored, self.now) else { return Ok(()) };
+        let Ok(Some(state)) = MessageState::unexpired(stored, self.now) else { return Ok(()) };
         let Ok(body) = Body::decode(body) else { return Ok(()) };
         let origin = self
             .origin

@@ -11,9 +11,12 @@
 //! what an interrupted copy has is a beginning of each keyspace: the next one goes on after its last key. The marker
 //! names the state of the source, so that a copy never continues with a source that was changed meanwhile.
 
+mod digest;
 mod directory;
+mod failure;
 pub(crate) mod marker;
 mod objects;
+mod page;
 mod place;
 mod rows;
 mod source;
@@ -61,7 +64,7 @@ async fn copy_store(args: &StoreCopyArgs, output: &OutputArgs) -> Result<(), Cli
     let work = async move {
         let places = CopyPlaces::parse(args)?;
         let source = SourceStore::open(&places.from).await?;
-        places.check(&source)?;
+        places.check(source.url.as_ref(), source.has_objects)?;
         let target = TargetStore::open(&places, &source).await?;
         if target.admitted == CopyStart::Resumed {
             printed.note("continuing an interrupted copy");

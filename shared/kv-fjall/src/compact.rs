@@ -5,8 +5,7 @@ use std::io;
 use super::compactions::StoredRows;
 use super::manifest::{self, ManifestVerdict};
 use super::options::{FjallOptions, OpenError};
-use super::reclaim::SNAPSHOTS_WITHIN;
-use super::reclaim_run::{Run, flush};
+use super::reclaim_run::{Run, SNAPSHOTS_WITHIN, flush};
 use super::shared::{EngineState, Tree};
 use super::{failure, open};
 

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use fjall::AbstractTree as _;
 
 use super::marks;
-use super::reclaim::SNAPSHOTS_WITHIN;
-use super::reclaim_run::flush_heartbeat;
+use super::reclaim_run::{SNAPSHOTS_WITHIN, flush_heartbeat};
 use super::shared::{EngineState, Tree};
 use trestle_kv::Span;
 

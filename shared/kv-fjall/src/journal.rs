@@ -15,11 +15,13 @@ mod rewrite;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod whole_run;
 mod window;
 
-pub(crate) use self::examine::{JournalExam, WholeRun, examine};
+pub(crate) use self::examine::{JournalExam, examine};
 pub(crate) use self::files::{file_name, hash, list, written};
 pub(crate) use self::logged_group::{GroupFault, GroupReader, LoggedGroup, LoggedItem};
 pub(crate) use self::rewrite::{copy_runs, is_draft, rewrite};
+pub(crate) use self::whole_run::WholeRun;
 #[cfg(feature = "testing")]
 pub use self::{encoded::encode_group, examine::read_journal};

@@ -25,6 +25,7 @@ mod directory;
 mod discard;
 mod disk_space;
 mod failure;
+mod fill_error;
 mod group;
 mod group_clock;
 mod guard;
@@ -75,6 +76,7 @@ pub use self::change_log::{ChangeLog, ChangeLogError, LogEnd};
 pub use self::change_reader::{ChangeGroup, ChangeReader};
 pub use self::checkpoint::{CheckpointError, CheckpointMade, Checkpointer};
 pub use self::compact::{CompactedKeyspace, compact};
+pub use self::fill_error::FillError;
 pub use self::inventory::journal_bytes;
 #[cfg(feature = "testing")]
 pub use self::journal::{encode_group, read_journal};
@@ -90,7 +92,7 @@ pub use self::repair::{JournalLoss, RepairDone, RepairPlan};
 pub use self::salvage::{RepairRules, SalvagedKeyspace};
 pub use self::stats::EngineStats;
 pub use self::table_files::{DamagedFile, FileProblem};
-pub use self::writer::{FillError, StoreWriter};
+pub use self::writer::StoreWriter;
 
 use self::commit_queue::{CommitSender, commit_queue};
 use self::committer::Committer;

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use super::compactions::StoredRows;
-use super::reclaim_run::{Run, flush_heartbeat};
+use super::reclaim_run::{Run, SNAPSHOTS_WITHIN, flush_heartbeat};
 use super::shared::{EngineState, not_now};
 
 /// The engine is idle after so long with few writes.
@@ -19,8 +19,6 @@ const IDLE_AFTER: Duration = Duration::from_secs(10);
 const IDLE_BYTES_MAX: u64 = 1024 * 1024;
 /// Idle, a keyspace is compacted if at least one byte of so many in it is dead: it costs writing them all.
 const DEAD_PART: u64 = 8;
-/// How long open snapshots are waited for; after that the next round tries again.
-pub(super) const SNAPSHOTS_WITHIN: Duration = Duration::from_secs(2);
 
 pub(super) struct Reclaimer {
     shared: Arc<EngineState>,

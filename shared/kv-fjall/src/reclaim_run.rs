@@ -7,9 +7,10 @@ use fjall::{AbstractTree as _, PersistMode, SeqNo};
 use super::committer::HEARTBEAT_KEY;
 use super::compactions::{self, StoredRows};
 use super::guard::SpaceGuard;
-use super::reclaim::SNAPSHOTS_WITHIN;
 use super::shared::{EngineState, Tree};
 
+/// How long open snapshots are waited for; after that the next round tries again.
+pub(super) const SNAPSHOTS_WITHIN: Duration = Duration::from_secs(2);
 /// Up to this size a keyspace is read to find out how much of it is live, which takes a few seconds.
 const SCANNED_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
 /// Up to this size a keyspace is compacted as a whole, which holds up its flushes for about two seconds.
@@ -17,6 +18,7 @@ const WHOLE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// How long a flush is waited for.
 const FLUSHES_WITHIN: Duration = Duration::from_secs(10);
 const FLUSH_POLL: Duration = Duration::from_millis(5);
+
 /// Compactions of a keyspace.
 pub(super) struct Run<'a> {
     pub(super) shared: &'a EngineState,

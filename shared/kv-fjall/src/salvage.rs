@@ -15,6 +15,7 @@ use fjall::{AbstractTree as _, Database};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::archive;
+use super::fill_error::FillError;
 use super::inventory::{CURRENT, DATABASE, DATABASE_LOCK, NAMES, VERSION};
 use super::journal::{self, GroupReader, WholeRun};
 use super::logged_change::LoggedChange;
@@ -23,7 +24,7 @@ use super::options::{FjallOptions, OpenError};
 use super::readable_rows::{JournaledRows, ReadableRows, UnreadableRanges};
 use super::shared::Tree;
 use super::table_files::{self, DamagedFile, ListedTable, TABLES, TableList};
-use super::writer::{FillError, StoreWriter};
+use super::writer::StoreWriter;
 use super::{directory, failure, open, version_floor};
 use trestle_kv::{Entry, Keyspace};
 use trestle_model::time::Ticks;

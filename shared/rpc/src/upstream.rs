@@ -22,6 +22,7 @@ mod failed_call;
 pub mod in_process;
 pub mod kind;
 mod link;
+mod outgoing_body;
 mod pool;
 mod remote;
 mod replay;

@@ -12,7 +12,7 @@ use trestle_identity::{
 use trestle_model::fault::Fault;
 use trestle_proto::blob::v1 as proto;
 
-use super::{list, operation::OnBlobAccount, upload::check_body, xml_answer};
+use super::{list, operation::OnBlobAccount, upload::check_body};
 use crate::{delegation, error::RestError, grpc_call::GrpcCall, head::RequestHead, reply, xml};
 
 /// What clients read of an account before they choose between their ways to use it: the secondary can be read, and
@@ -65,7 +65,7 @@ pub(super) async fn perform(
                 delete_retention: protection.delete_retention_policy,
                 website: found.static_website,
             };
-            Ok(xml_answer(xml::write_blob_settings(&settings)))
+            Ok(reply::xml(xml::write_blob_settings(&settings)))
         }
         OnBlobAccount::SetProperties => {
             check_body(head, body)?;
@@ -87,7 +87,7 @@ pub(super) async fn perform(
         OnBlobAccount::GetStats => {
             let request = proto::GetServiceStatsRequest {};
             let _: proto::GetServiceStatsResponse = call.unary(path, &request).await?;
-            Ok(xml_answer(xml::write_stats(&identity.clock.now().into())))
+            Ok(reply::xml(xml::write_stats(&identity.clock.now().into())))
         }
     }
 }

@@ -14,17 +14,15 @@ use super::{
         text,
     },
     operation::{BlobPath, DataFrom, OnBlob},
-    param,
     properties::{access_tier, of_blob, set_etag, tags},
     range,
     source::SourceUrl,
     upload::{check_body, upload, upload_from_source},
     write::{set_received, written},
-    xml_answer,
 };
 use crate::{
     error::RestError, grpc_call::GrpcCall, head::RequestHead, metadata::read_metadata,
-    number::missing, request_body::RequestBody, xml,
+    number::missing, reply, request_body::RequestBody, xml,
 };
 
 fn stage_spec(path: BlobPath, head: &RequestHead) -> Result<proto::StageBlockSpec, RestError> {
@@ -140,8 +138,8 @@ pub(super) async fn list(
         container: path.container,
         blob: path.blob,
         lease_id: lease_id(head),
-        snapshot: param(head, "snapshot"),
-        version_id: param(head, "versionid"),
+        snapshot: head.param("snapshot"),
+        version_id: head.param("versionid"),
         if_tags: text(head, &IF_TAGS).unwrap_or_default().to_owned(),
     };
     let method = OnBlob::GetBlockList.path();
@@ -150,7 +148,7 @@ pub(super) async fn list(
         committed: has_committed.then_some(&response.committed[..]),
         uncommitted: has_uncommitted.then_some(&response.uncommitted[..]),
     };
-    let mut answer = xml_answer(xml::write_block_lists(&lists));
+    let mut answer = reply::xml(xml::write_block_lists(&lists));
     let headers = answer.headers_mut();
     let blob = response.blob.unwrap_or_default();
     set_etag(headers, &blob);

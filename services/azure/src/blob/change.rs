@@ -13,10 +13,8 @@ use super::{
         self as names, ACCESS_TIER, BLOB_SEQUENCE_NUMBER, DELETE_SNAPSHOTS, IF_TAGS, SNAPSHOT, set,
     },
     operation::{BlobPath, OnBlob},
-    param,
     properties::{access_tier, of_blob, set_etag},
     write::written,
-    xml_answer,
 };
 use crate::{
     error::RestError, grpc_call::GrpcCall, head::RequestHead, metadata::read_metadata, reply, xml,
@@ -127,9 +125,9 @@ pub(super) async fn delete(
         container: path.container,
         blob: path.blob,
         conditions: conditions(head)?,
-        snapshot: param(head, "snapshot"),
+        snapshot: head.param("snapshot"),
         delete_snapshots: delete_snapshots.into(),
-        version_id: param(head, "versionid"),
+        version_id: head.param("versionid"),
     };
     let _: proto::DeleteBlobResponse = call.unary(OnBlob::Delete.path(), &request).await?;
     Ok(reply::empty(StatusCode::ACCEPTED))
@@ -190,15 +188,15 @@ pub(super) async fn get_tags(
         container: path.container,
         blob: path.blob,
         conditions: tag_conditions(head)?,
-        snapshot: param(head, "snapshot"),
-        version_id: param(head, "versionid"),
+        snapshot: head.param("snapshot"),
+        version_id: head.param("versionid"),
     };
     let method = OnBlob::GetTags.path();
     let response: proto::GetBlobTagsResponse = call.unary(method, &request).await?;
     if response.not_modified {
         return Ok(super::read::not_modified(&proto::Blob::default()));
     }
-    Ok(xml_answer(xml::write_tags(&response.tags)))
+    Ok(reply::xml(xml::write_tags(&response.tags)))
 }
 
 /// Set Blob Tags.

@@ -14,7 +14,6 @@ use super::{
     lease, list,
     operation::OnContainer,
     properties::set_lease,
-    xml_answer,
 };
 use crate::{
     date::http_date,
@@ -177,7 +176,7 @@ async fn get_policies(container: String, call: GrpcCall) -> Result<Response<Body
     let method = OnContainer::GetPolicies.path();
     let response: proto::GetContainerAccessPoliciesResponse = call.unary(method, &request).await?;
     let container = response.container.unwrap_or_default();
-    let mut answer = xml_answer(xml::write_policies(&response.policies));
+    let mut answer = reply::xml(xml::write_policies(&response.policies));
     let headers = answer.headers_mut();
     set_etag(headers, &container);
     set_public_access(headers, &container);

@@ -5,15 +5,13 @@ use tonic::body::Body;
 use trestle_model::limits::{PAGE_BLOBS_MAX, PAGE_CONTAINERS_MAX};
 use trestle_proto::blob::v1 as proto;
 
-use super::{
-    operation::{OnBlobAccount, OnContainer},
-    param, xml_answer,
-};
+use super::operation::{OnBlobAccount, OnContainer};
 use crate::{
     error::RestError,
     grpc_call::GrpcCall,
     head::RequestHead,
     number::{count, missing},
+    reply,
     xml::{self, Echo},
 };
 
@@ -54,16 +52,16 @@ pub(super) async fn containers(
 ) -> Result<Response<Body>, RestError> {
     let max_results = page_size(head, PAGE_CONTAINERS_MAX)?;
     let request = proto::ListContainersRequest {
-        prefix: param(head, "prefix"),
+        prefix: head.param("prefix"),
         page_size: page_size_of(max_results),
-        page_token: param(head, "marker"),
+        page_token: head.param("marker"),
         include_metadata: includes(head, "metadata"),
         include_deleted: includes(head, "deleted"),
         include_system: includes(head, "system"),
     };
     let method = OnBlobAccount::ListContainers.path();
     let response: proto::ListContainersResponse = call.unary(method, &request).await?;
-    Ok(xml_answer(xml::write_containers(&xml::ContainersDocument {
+    Ok(reply::xml(xml::write_containers(&xml::ContainersDocument {
         echo: echo(head, max_results),
         has_metadata: request.include_metadata,
         containers: &response.containers,
@@ -94,14 +92,14 @@ pub(super) async fn blobs(
     let has_deleted = includes(head, "deleted") || includes(head, "deletedwithversions");
     let request = proto::ListBlobsRequest {
         container: container.clone(),
-        prefix: param(head, "prefix"),
-        delimiter: param(head, "delimiter"),
+        prefix: head.param("prefix"),
+        delimiter: head.param("delimiter"),
         page_size: page_size_of(max_results),
-        page_token: param(head, "marker"),
+        page_token: head.param("marker"),
         include_metadata: includes(head, "metadata"),
         include_uncommitted: includes(head, "uncommittedblobs"),
-        start_from: param(head, "startfrom"),
-        end_before: param(head, "endbefore"),
+        start_from: head.param("startfrom"),
+        end_before: head.param("endbefore"),
         include_snapshots: includes(head, "snapshots"),
         include_deleted: has_deleted,
         include_versions: includes(head, "versions") || includes(head, "deletedwithversions"),
@@ -114,7 +112,7 @@ pub(super) async fn blobs(
         delimiter: some(head, "delimiter"),
         ..echo(head, max_results)
     };
-    Ok(xml_answer(xml::write_blobs(&xml::BlobsDocument {
+    Ok(reply::xml(xml::write_blobs(&xml::BlobsDocument {
         echo: of_blobs,
         has_metadata: request.include_metadata,
         has_copies: includes(head, "copy"),
@@ -139,11 +137,11 @@ pub(super) async fn find(
         filter: filter.to_owned(),
         container,
         page_size: page_size_of(max_results),
-        page_token: param(head, "marker"),
+        page_token: head.param("marker"),
     };
     let method = OnContainer::FindBlobs.path();
     let response: proto::FindBlobsResponse = call.unary(method, &request).await?;
-    Ok(xml_answer(xml::write_found(&xml::FoundDocument {
+    Ok(reply::xml(xml::write_found(&xml::FoundDocument {
         echo: Echo { endpoint: &head.base, max_results, ..Echo::default() },
         filter,
         blobs: &response.blobs,

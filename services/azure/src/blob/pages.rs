@@ -15,17 +15,15 @@ use super::{
     },
     list::page_size,
     operation::{BlobPath, DataFrom, OnBlob, PutKind},
-    param,
     properties::{access_tier, of_upload, set_etag, tags},
     range,
     source::SourceUrl,
     structured_body,
     upload::{check_empty, upload, upload_from_source},
     write::{set_received, written},
-    xml_answer,
 };
 use crate::{
-    error::RestError, grpc_call::GrpcCall, head::RequestHead, metadata::read_metadata,
+    error::RestError, grpc_call::GrpcCall, head::RequestHead, metadata::read_metadata, reply,
     request_body::RequestBody, xml,
 };
 
@@ -239,10 +237,10 @@ pub(super) async fn list_ranges(
         conditions: conditions(head)?,
         range: range::of_read(head),
         page_size: page_size(head, PAGE_RANGES_MAX)?.and_then(|max| max.try_into().ok()),
-        page_token: param(head, "marker"),
-        previous_snapshot: param(head, "prevsnapshot"),
-        snapshot: param(head, "snapshot"),
-        version_id: param(head, "versionid"),
+        page_token: head.param("marker"),
+        previous_snapshot: head.param("prevsnapshot"),
+        snapshot: head.param("snapshot"),
+        version_id: head.param("versionid"),
     };
     let method = OnBlob::ListPageRanges.path();
     let response: proto::ListPageRangesResponse = call.unary(method, &request).await?;
@@ -251,7 +249,7 @@ pub(super) async fn list_ranges(
         return Ok(super::read::not_modified(&blob));
     }
     let text = xml::write_page_ranges(&response.ranges, &response.next_page_token);
-    let mut answer = xml_answer(text);
+    let mut answer = reply::xml(text);
     let headers = answer.headers_mut();
     set_etag(headers, &blob);
     headers.insert(BLOB_CONTENT_LENGTH, blob.size.into());

@@ -14,7 +14,7 @@ use super::{
     conditions::conditions,
     header::{self as names, CONTENT_CRC64, CONTENT_MD5, RANGE_GET_CRC64, RANGE_GET_MD5},
     operation::{BlobPath, OnBlob},
-    param, properties, range, structured_body,
+    properties, range, structured_body,
 };
 use crate::{
     error::RestError,
@@ -61,8 +61,8 @@ pub(super) async fn get(
         blob: path.blob.clone(),
         range: None,
         conditions: conditions(head)?,
-        snapshot: param(head, "snapshot"),
-        version_id: param(head, "versionid"),
+        snapshot: head.param("snapshot"),
+        version_id: head.param("versionid"),
     };
     let (again, signed) = (call.again(), signed_headers(&call, head));
     let opened = match stated.zip(head.headers.get(header::IF_RANGE)) {
@@ -200,8 +200,8 @@ async fn get_blob(
         container: path.container,
         blob: path.blob,
         conditions: conditions(head)?,
-        snapshot: param(head, "snapshot"),
-        version_id: param(head, "versionid"),
+        snapshot: head.param("snapshot"),
+        version_id: head.param("versionid"),
     };
     Ok(call.unary(OnBlob::GetProperties.path(), &request).await?)
 }

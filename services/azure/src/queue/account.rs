@@ -26,7 +26,7 @@ pub(super) async fn perform(
         OnAccount::GetProperties => {
             let request = proto::GetServicePropertiesRequest {};
             let answer: proto::GetServicePropertiesResponse = call.unary(path, &request).await?;
-            Ok(document(xml::write_properties(&answer.properties.unwrap_or_default())))
+            Ok(reply::xml(xml::write_properties(&answer.properties.unwrap_or_default())))
         }
         OnAccount::SetProperties => {
             let properties = Some(xml::read_properties(body)?);
@@ -38,7 +38,7 @@ pub(super) async fn perform(
         OnAccount::GetStats => {
             let request = proto::GetServiceStatsRequest {};
             let _: proto::GetServiceStatsResponse = call.unary(path, &request).await?;
-            Ok(document(xml::write_stats(&identity.clock.now().into())))
+            Ok(reply::xml(xml::write_stats(&identity.clock.now().into())))
         }
     }
 }
@@ -55,7 +55,7 @@ async fn list(
         page_token: page.marker.clone().unwrap_or_default(),
     };
     let answer: proto::ListQueuesResponse = call.unary(path, &request).await?;
-    Ok(document(xml::write_queues(&xml::Listing {
+    Ok(reply::xml(xml::write_queues(&xml::Listing {
         echo: xml::Echo {
             endpoint: &head.base,
             prefix: page.prefix.as_deref(),
@@ -67,9 +67,4 @@ async fn list(
         queues: &answer.queues,
         next_marker: &answer.next_page_token,
     })))
-}
-
-/// A response with a document.
-pub(super) fn document(text: String) -> Response<Body> {
-    reply::whole(StatusCode::OK, xml::CONTENT_TYPE, text)
 }

@@ -10,10 +10,7 @@ use trestle_proto::queue::v1::{
     self as proto, outgoing_message, send_result::Outcome, update_message_request,
 };
 
-use super::{
-    account::document,
-    operation::{MessageReceipt, OnMessages, TimeToLive},
-};
+use super::operation::{MessageReceipt, OnMessages, TimeToLive};
 use crate::{date, error::RestError, grpc_call::GrpcCall, reply, xml};
 
 /// The new receipt of a message that was updated.
@@ -51,12 +48,12 @@ pub(super) async fn perform(
                 wait: None,
             };
             let answer: proto::ReceiveMessagesResponse = call.unary(path, &request).await?;
-            Ok(document(xml::write_deliveries(&answer.deliveries)))
+            Ok(reply::xml(xml::write_deliveries(&answer.deliveries)))
         }
         OnMessages::Peek { max } => {
             let request = proto::PeekMessagesRequest { queue, max_messages: max };
             let answer: proto::PeekMessagesResponse = call.unary(path, &request).await?;
-            Ok(document(xml::write_peeked(&answer.messages)))
+            Ok(reply::xml(xml::write_peeked(&answer.messages)))
         }
         OnMessages::Clear => {
             let request = proto::ClearMessagesRequest { queue };

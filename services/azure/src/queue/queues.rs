@@ -6,7 +6,7 @@ use prost_types::FieldMask;
 use tonic::body::Body;
 use trestle_proto::queue::v1 as proto;
 
-use super::{account::document, operation::OnQueue};
+use super::operation::OnQueue;
 use crate::{
     error::RestError,
     grpc_call::GrpcCall,
@@ -58,7 +58,7 @@ pub(super) async fn perform(
         OnQueue::GetPolicies => {
             let request = proto::GetQueueAccessPoliciesRequest { queue: name };
             let answer: proto::GetQueueAccessPoliciesResponse = call.unary(path, &request).await?;
-            Ok(document(xml::write_policies(&answer.policies)))
+            Ok(reply::xml(xml::write_policies(&answer.policies)))
         }
         OnQueue::SetPolicies => {
             let policies = xml::read_policies(body)?;

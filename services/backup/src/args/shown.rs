@@ -1,13 +1,10 @@
 //! The arguments of commands that read parts of a backup beside a running server.
 
 use clap::Args;
-use trestle_command::{errors::CliError, selection::Selection};
+use trestle_command::selection::Selection;
 
-use super::{KeyArgs, RestoreArgs, RestoreInstant, ShowArgs, restore_instant};
-use crate::{
-    StoreRules,
-    mount::{self, MountedBackup},
-};
+use super::{KeyArgs, ShowArgs};
+use crate::restore_instant::{RestoreInstant, restore_instant};
 
 /// What of a backup is copied into a running server, in place of a data directory.
 #[derive(Debug, Clone, Args)]
@@ -29,16 +26,6 @@ pub struct NamedRestoreArgs {
     pub snapshots: bool,
 }
 
-impl RestoreArgs {
-    /// Opens the backup to read parts of it.
-    ///
-    /// # Errors
-    /// One that cannot be read.
-    pub async fn open(&self, rules: StoreRules) -> Result<MountedBackup, CliError> {
-        open((&self.backup, self.to, &self.key), rules).await
-    }
-}
-
 /// Arguments of `backup diff`.
 #[derive(Debug, Args)]
 pub struct DiffArgs {
@@ -57,21 +44,4 @@ pub struct DiffArgs {
     /// Its key
     #[command(flatten)]
     pub(crate) key: KeyArgs,
-}
-
-impl DiffArgs {
-    /// Opens the backup to read it.
-    ///
-    /// # Errors
-    /// One that cannot be read.
-    pub async fn open(&self, rules: StoreRules) -> Result<MountedBackup, CliError> {
-        open((&self.backup, self.to, &self.key), rules).await
-    }
-}
-
-async fn open(
-    (backup, to, key): (&ShowArgs, Option<RestoreInstant>, &KeyArgs),
-    rules: StoreRules,
-) -> Result<MountedBackup, CliError> {
-    mount::open(backup.target.text()?, (backup.id.as_deref(), to), key.read().await?, rules).await
 }

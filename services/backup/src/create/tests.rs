@@ -13,12 +13,6 @@ fn a_directory_without_a_store_or_with_half_of_one_is_not_backed_up() {
 }
 
 #[test]
-fn of_a_key_the_beginning_is_shown() {
-    assert_eq!(shown_key(b"a\0\xff"), "a\\x00\\xff");
-    assert_eq!(shown_key(&[b'a'; 300]), "a".repeat(KEY_BYTES_SHOWN));
-}
-
-#[test]
 fn ids_are_apart_from_each_other() {
     let (first, second) = (new_id(), new_id());
     assert_ne!(first, second);

@@ -1,8 +1,9 @@
 //! A line of windows that is being written.
 
 use trestle_command::errors::CliError;
+use trestle_model::time::Ticks;
 
-use super::{sender::WindowSender, ticks};
+use super::sender::WindowSender;
 use crate::{
     changes::{ChangesEnd, ChangesFolder, NextWindow, ShippedChanges, WritingWindow},
     window::{WindowGroup, WindowName},
@@ -11,6 +12,11 @@ use crate::{
 /// The error of a command that another one has followed.
 const FOLLOWED: &str =
     "another server with a copy of the data directory sends its changes to the target";
+
+/// A number of a window as a time.
+pub(super) fn ticks(number: u64) -> Ticks {
+    Ticks::new(number).unwrap_or(Ticks::MAX)
+}
 
 /// A line, and how far it is written.
 #[derive(Debug)]

@@ -14,16 +14,17 @@ use trestle_model::time::{Clock as _, SystemClock, Ticks};
 use trestle_objects::SourceObjects;
 
 use crate::{
-    DataDirectory, NamedObject, ObjectName, StoreRules,
     changes::ShippedChanges,
     coverage::Coverage,
-    create::{BackupWriter, broken},
+    failure::broken,
     lists::{Listed as _, ObjectRef},
     manifest::BackupManifest,
     names::PartName,
     objects,
     repository::PartError,
+    rules::{DataDirectory, NamedObject, ObjectName, StoreRules},
     window::{CHANGES, ChangeWindow, WindowGroup, WindowName},
+    writer::BackupWriter,
 };
 
 /// How long a server that is alive may write no window: longer than idle ones wait.
@@ -239,7 +240,7 @@ impl WindowSender {
         let held = &|| Ok(());
         match objects::copy_one(&self.writer, (&self.source, held), &object).await? {
             Err(reason) => {
-                let name = format!("{}/{}", objects::area_name(object.name.area), object.name.path);
+                let name = format!("{}/{}", object.name.area.text(), object.name.path);
                 self.missing.push((name, reason));
                 Ok(None)
             }

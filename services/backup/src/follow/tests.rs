@@ -17,9 +17,9 @@ use trestle_kv_fjall::{FjallEngine, FjallOptions, LoggedChange, drop_links};
 
 use super::*;
 use crate::{
-    DataDirectory,
     changes::{CHANGES as FOLDER, ShippedChanges},
     repository::Repository,
+    rules::DataDirectory,
     tests::rules,
     window::{CHANGES, ChangeWindow, WindowName},
 };

@@ -17,12 +17,12 @@ use trestle_kv_fjall::{FjallEngine, FjallOptions, LoggedChange, StoreWriter};
 
 use super::rows::{BackedUpRows, fill};
 use crate::{
-    StoreRules,
     coverage::RestorePlan,
-    create::broken,
+    failure::broken,
     replay::{Replayed, not_restored, replay},
     repository::Repository,
     restore::{blocking, finish},
+    rules::StoreRules,
 };
 
 /// The store of changes, in the directory of it.

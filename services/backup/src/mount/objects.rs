@@ -16,15 +16,17 @@ use object_store::{
     path::Path,
 };
 
-use super::{NAME, cache::PartCache};
+use super::cache::PartCache;
 use crate::{
     lists::ObjectRef,
     names::PartName,
-    objects::{PIECE_BYTES, pieces},
+    pieces::{PIECE_BYTES, pieces},
     repository::Repository,
     verify::{self, BadPart},
 };
 
+/// What errors and the status name such a store.
+pub(super) const NAME: &str = "backup";
 /// Bytes of pieces that are kept: readers of segments read small ranges of one.
 const CACHE_BYTES: usize = 64 * 1024 * 1024;
 

@@ -9,12 +9,12 @@ use trestle_kv_fjall::LoggedChange;
 
 use super::{changed::tests::changed, objects::BackedUpObjects, rows::BackedUpRows, *};
 use crate::{
-    ObjectName,
     lists::ChunkRef,
     names::{PartName, tests::name},
-    objects::PIECE_BYTES,
     packed,
+    pieces::PIECE_BYTES,
     rows::RowChunker,
+    rules::ObjectName,
 };
 
 const LIMIT: ScanLimit = ScanLimit { rows: 1000, bytes: 1 << 20 };

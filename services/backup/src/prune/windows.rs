@@ -13,7 +13,7 @@ use trestle_command::errors::CliError;
 
 use crate::{
     coverage::Coverage,
-    create::broken,
+    failure::broken,
     manifest::BackupManifest,
     repository::Repository,
     verify::{self, AT_ONCE},

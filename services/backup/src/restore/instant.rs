@@ -11,14 +11,14 @@ use trestle_objects::ObjectsUrl;
 
 use super::{Restore, begin, cannot_write, end, finish, named::InstantContents};
 use crate::{
-    DataDirectory,
-    args::RestoreInstant,
     coverage::RestorePlan,
-    create::with_damage,
     instants::{Instants, base_objects},
     manifest::{BackupManifest, time_text},
     replay::replay,
     repository::Repository,
+    restore_instant::RestoreInstant,
+    rules::DataDirectory,
+    show::with_damage,
 };
 
 /// Restores an instant into a directory, from the backup of an id if there is one, with the objects at a URL.

@@ -11,10 +11,9 @@ use trestle_objects::ObjectStorage;
 
 use super::{Restore, contents::RestoredObjects};
 use crate::{
-    NamedObject, ObjectName, StoreRules,
-    create::broken,
+    failure::broken,
     lists::{Damage, ObjectRef},
-    objects::area_name,
+    rules::{NamedObject, ObjectName, StoreRules},
     verify::AT_ONCE,
 };
 
@@ -86,7 +85,7 @@ fn named(
             let names = match (rules.objects_of)(&row) {
                 Ok(names) => names,
                 Err(reason) => {
-                    let key = crate::create::shown_key(&row.key);
+                    let key = crate::rows::shown_key(&row.key);
                     let object = format!("objects of a row of `{}`: {key}", keyspace.name);
                     note(&mut named, object, &reason);
                     continue;
@@ -94,7 +93,7 @@ fn named(
             };
             for NamedObject { name, .. } in names {
                 let Some(object) = remaining.get_mut(&name) else {
-                    let object = format!("{}/{}", area_name(name.area), name.path);
+                    let object = format!("{}/{}", name.area.text(), name.path);
                     note(&mut named, object, "it is missing from the backup and from the changes");
                     remaining.insert(name, None);
                     continue;

@@ -107,3 +107,9 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn of_a_key_the_beginning_is_shown() {
+    assert_eq!(shown_key(b"a\0\xff"), "a\\x00\\xff");
+    assert_eq!(shown_key(&[b'a'; 300]), "a".repeat(KEY_BYTES_SHOWN));
+}

@@ -6,8 +6,9 @@ use trestle_proto::{log::v1::AppendRecordsRequest, wire::put_bytes};
 use super::{
     EncodedBatch, RecordError, RecordTimes,
     check::{OriginKind, RecordChecker},
-    encode::{BatchEncoder, BatchRoom, FRAME_BYTES_MAX},
+    encode::{BatchEncoder, BatchRoom},
     repair::{Leniency, admit_origin, admit_record},
+    rules::FRAME_BYTES_MAX,
 };
 
 /// Most records of a request.

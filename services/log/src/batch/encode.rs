@@ -9,7 +9,11 @@ use trestle_proto::wire::{begin_message, end_message, put_bytes, put_fixed64};
 use trestle_rpc::layer::shares::Share;
 
 use super::{
-    FORMAT, RecordError, derived::DerivedBytes, repair::AdmittedRecord, rules::DAYS_MAX, stored,
+    FORMAT, RecordError,
+    derived::DerivedBytes,
+    repair::AdmittedRecord,
+    rules::{DAYS_MAX, FRAME_BYTES_MAX},
+    stored,
 };
 use crate::layout::DAY_NANOS;
 
@@ -58,8 +62,6 @@ const READ_EXPANSION_MAX: usize = 16;
 pub(super) const BATCH_RECORDS_MAX: usize = 300_000;
 /// Bytes of a request for each of its records, at least, where they are more than a batch has.
 const REQUEST_BYTES_PER_RECORD: usize = 28;
-/// Bytes of a record in a batch, and of a group, beside its content, at most.
-pub(super) const FRAME_BYTES_MAX: usize = 16;
 
 /// The error of a record that a request has no room for.
 fn one_too_many(rule: &str) -> RecordError {

@@ -13,9 +13,10 @@ use trestle_proto::{
 
 use super::{
     RecordError, RecordTimes,
-    encode::{BATCH_BYTES_MAX, FRAME_BYTES_MAX},
+    encode::BATCH_BYTES_MAX,
     export::ExportEncoder,
     repair::{AdmittedRecord, Leniency, admit_owned},
+    rules::FRAME_BYTES_MAX,
 };
 use crate::record::ATTRIBUTES;
 

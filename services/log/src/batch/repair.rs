@@ -13,10 +13,9 @@ use trestle_proto::{
 use super::{
     RecordError, RecordTimes,
     check::{OriginKind, RecordChecker, SEVERITY_MAX, check_id_bytes},
-    encode::FRAME_BYTES_MAX,
     rules::{
-        ATTRIBUTE_KEY_BYTES_MAX, ATTRIBUTES_MAX, ORIGIN_BYTES_MAX, SPAN_ID_BYTES, TRACE_ID_BYTES,
-        VALUE_DEPTH_MAX,
+        ATTRIBUTE_KEY_BYTES_MAX, ATTRIBUTES_MAX, FRAME_BYTES_MAX, ORIGIN_BYTES_MAX, SPAN_ID_BYTES,
+        TRACE_ID_BYTES, VALUE_DEPTH_MAX,
     },
 };
 use crate::record::{ATTRIBUTES, TEMPORALITY_MAX, entries_of, split_entry, value_of};

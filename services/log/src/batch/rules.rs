@@ -13,6 +13,8 @@ pub(crate) const ATTRIBUTES_MAX: usize = 256;
 pub(crate) const ATTRIBUTE_KEY_BYTES_MAX: usize = 256;
 /// How deep values are nested at most: a number has depth 1, a list of numbers 2.
 pub(crate) const VALUE_DEPTH_MAX: usize = 16;
+/// Bytes of a record in a batch, and of a group, beside its content, at most.
+pub(super) const FRAME_BYTES_MAX: usize = 16;
 /// Bytes of an id of a trace.
 pub(super) const TRACE_ID_BYTES: usize = 16;
 /// Bytes of an id of a span.

@@ -1,10 +1,13 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use object_store::{ObjectStoreExt as _, path::Path};
 use trestle_objects::faulty::{FaultyObjects, ObjectFault};
 
 use super::*;
-use crate::fixture::{LogFixture, SECOND, record, texts};
+use crate::{
+    fixture::{LogFixture, SECOND, record, texts},
+    unreadable::LEFT_OUT,
+};
 
 /// A stream with small segments, of which enough are there for merges without one.
 async fn small_segments(fixture: &LogFixture, count: u64) -> Arc<OpenStream> {

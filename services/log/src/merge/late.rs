@@ -1,57 +1,15 @@
 //! Small segments of past days: those of late records. A search of all of them is made a part at a time, and again once
 //! the manifest has changed.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
-
 use super::{STEP, choose, decode};
 use crate::{
     error::LogError,
     keys::{self, StreamRow},
+    late_searches::LateSearch,
     layout::DAY_NANOS,
     logs::Logs,
     stream::{SegmentRecord, StreamId},
 };
-
-/// Most streams whose searches are kept. One more, and all begin again.
-const SEARCHES_MAX: usize = 10_000;
-
-/// The searches of the streams. They can be reconstructed.
-#[derive(Debug, Default)]
-pub(crate) struct LateMerges(Mutex<HashMap<StreamId, LateSearch>>);
-
-/// A search for small segments of past days.
-#[derive(Debug, Clone, Copy, Default)]
-struct LateSearch {
-    /// The time from which on it continues.
-    from: u64,
-    /// The snapshot of the manifest when it began.
-    snapshot: u64,
-    /// Whether it is at its end.
-    is_done: bool,
-}
-
-impl LateMerges {
-    fn lock(&self) -> MutexGuard<'_, HashMap<StreamId, LateSearch>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn of(&self, id: StreamId, snapshot: u64) -> LateSearch {
-        let begun =
-            self.lock().get(&id).copied().filter(|it| !it.is_done || it.snapshot == snapshot);
-        begun.unwrap_or(LateSearch { snapshot, ..LateSearch::default() })
-    }
-
-    fn put(&self, id: StreamId, search: LateSearch) {
-        let mut searches = self.lock();
-        if searches.len() >= SEARCHES_MAX {
-            searches.clear();
-        }
-        searches.insert(id, search);
-    }
-}
 
 impl Logs {
     /// The segments to merge of those whose records are all older than `until`; none where the next part has none.
@@ -61,7 +19,7 @@ impl Logs {
         until: u64,
     ) -> Result<Option<Vec<SegmentRecord>>, LogError> {
         let Some(head) = self.streams.head(id).await? else { return Ok(None) };
-        let search = self.late_merges.of(id, head.snapshot);
+        let search = self.late_searches.of(id, head.snapshot);
         if search.is_done {
             return Ok(None);
         }
@@ -81,7 +39,7 @@ impl Logs {
             Some(time) => LateSearch { from: time.max(search.from + 1), ..search },
             None => LateSearch { is_done: true, ..search },
         };
-        self.late_merges.put(id, next);
+        self.late_searches.put(id, next);
         Ok(chosen)
     }
 }

@@ -15,7 +15,7 @@ use trestle_proto::wire::MalformedMessage;
 
 use super::{
     schema::{PromotedType, SegmentSchema, UTC},
-    write::WriteSegmentError,
+    write_error::WriteSegmentError,
 };
 use crate::{
     batch::BatchRow,

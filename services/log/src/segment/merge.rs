@@ -5,7 +5,8 @@ use super::{
     schema::SegmentSchema,
     sealed::SealedRow,
     source::ReadSegmentError,
-    write::{RowOrder, SegmentWriter, WriteSegmentError, WrittenSegment},
+    write::{RowOrder, SegmentWriter, WrittenSegment},
+    write_error::WriteSegmentError,
 };
 use crate::{batch::BatchRow, threads};
 

@@ -3,15 +3,15 @@
 mod settings;
 
 use bytes::Bytes;
-use parquet::{
-    arrow::{ArrowWriter, arrow_writer::ArrowWriterOptions},
-    errors::ParquetError,
-};
+use parquet::arrow::{ArrowWriter, arrow_writer::ArrowWriterOptions};
 use trestle_proto::wire::MalformedMessage;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 pub(super) use self::settings::{ORDER_KEY, ORDER_SERIES};
-use super::{checksums::checksums_of, columns::ColumnBuilders, schema::SegmentSchema};
+use super::{
+    checksums::checksums_of, columns::ColumnBuilders, schema::SegmentSchema,
+    write_error::WriteSegmentError,
+};
 use crate::{
     batch::BatchRow,
     record::{ATTRIBUTES, RESOURCE, RecordView, entries_of},
@@ -48,20 +48,6 @@ pub(crate) struct WrittenSegment {
     pub(crate) min_sequence: u64,
     /// The greatest sequence.
     pub(crate) max_sequence: u64,
-}
-
-/// A segment cannot be written.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum WriteSegmentError {
-    /// A stored record is malformed.
-    #[error("a stored record is malformed: {0}")]
-    Record(#[from] MalformedMessage),
-    /// Columns that Parquet does not accept.
-    #[error("a segment cannot be encoded: {0}")]
-    Parquet(#[from] ParquetError),
-    /// Columns that Arrow does not accept.
-    #[error("columns of a segment cannot be built: {0}")]
-    Arrow(#[from] arrow_schema::ArrowError),
 }
 
 /// How the rows of each row group are sorted. Row groups follow each other in the order of time.

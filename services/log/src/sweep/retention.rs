@@ -1,6 +1,6 @@
 //! Segments past the retention of their stream.
 
-use super::{LogSweeper, STEP};
+use super::{EXPIRED_AT_ONCE, LogSweeper, STEP};
 use crate::{
     error::LogError,
     keys::{self, StreamRow},
@@ -9,9 +9,6 @@ use crate::{
     stream::SegmentRecord,
     streams::OpenStream,
 };
-
-/// Most segments that one change removes or restores.
-pub(crate) const EXPIRED_AT_ONCE: usize = 32;
 
 impl LogSweeper {
     /// Removes a part of the segments whose records are all older than the retention. They can be restored for a day,

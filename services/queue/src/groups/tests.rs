@@ -4,6 +4,7 @@ use trestle_kv::Write;
 use uuid::Uuid;
 
 use super::*;
+use crate::stored::MessageState;
 
 const ID: QueueId = QueueId(3);
 const GROUP: GroupId = GroupId(9);

@@ -1,12 +1,12 @@
 //! Removing the rows of deleted and cleared queues.
 
-use std::{collections::HashSet, time::Duration};
+use std::collections::HashSet;
 
 use trestle_kv::{
     ChangeSpec, Entry, Reads, Scan, ScanLimit, Span, Version, Writes, after_key, transact,
 };
 
-use super::{STEP, Sweeper};
+use super::{GRACE, STEP, Sweeper};
 use crate::{
     deleted_range::{DeletedRange, QueuePart},
     error::QueueError,
@@ -15,9 +15,6 @@ use crate::{
 
 /// Most ranges of deleted queues examined in one tick.
 const DELETED_MAX: usize = 10_000;
-/// How long a deleted queue is scanned for writes that were in flight when it was deleted; longer than any call may
-/// take.
-pub(crate) const GRACE: Duration = Duration::from_secs(120);
 
 impl Sweeper {
     /// How many deleted queues are not removed yet, up to a bound.

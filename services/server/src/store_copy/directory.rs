@@ -15,10 +15,9 @@ use trestle_model::time::Ticks;
 use trestle_objects::{ObjectStorage, ObjectsUrl};
 
 use super::{
+    failure::{blocking, broken, unopened, unopened_objects},
     marker::{CopyMarker, CopyRefused, CopyStart, FILE, admit},
     place::StorePlace,
-    source::{blocking, broken, unopened, unopened_objects},
-    target::refused,
 };
 use crate::{storage, store_id};
 
@@ -45,7 +44,7 @@ impl BeginError {
     pub(super) fn into_command(self, place: &StorePlace) -> CliError {
         let shown = place.shown();
         match self {
-            Self::Refused(error) => refused(place, &error),
+            Self::Refused(error) => place.refused(&error),
             Self::Locked => CliError::Source { text: format!("{self}: `{shown}`"), busy: true },
             Self::Directory(error) => {
                 CliError::file(format!("cannot write the data directory `{shown}`"))(error)

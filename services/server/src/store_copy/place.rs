@@ -6,7 +6,7 @@ use trestle_command::errors::CliError;
 use trestle_kv_postgres::PostgresAddress;
 use trestle_objects::{ObjectsUrl, SourceObjects};
 
-use super::source::{SourceStore, broken};
+use super::{failure::broken, marker::CopyRefused};
 use crate::{args::StoreCopyArgs, database};
 
 /// A place of a store.
@@ -38,6 +38,11 @@ impl StorePlace {
         let password = database::password_of(file)
             .map_err(CliError::input(format!("{flag}-password-file: `{}`", file.display())))?;
         Ok(Self::Database(Box::new(address.with_password(&password))))
+    }
+
+    /// The error of a target that may not be written.
+    pub(super) fn refused(&self, reason: &CopyRefused) -> CliError {
+        CliError::Usage(format!("--to cannot be used: {reason}: `{}`", self.shown()))
     }
 
     /// For people and programs: without user and password.
@@ -72,11 +77,15 @@ impl CopyPlaces {
         })
     }
 
-    /// Checks what the target must have for this source, and that it is not a part of it.
+    /// Checks what the target must have for a source with objects, or objects at a URL; and that it is no part of it.
     ///
     /// # Errors
     /// [`CliError::Usage`], or a directory that cannot be read.
-    pub(super) fn check(&self, source: &SourceStore) -> Result<(), CliError> {
+    pub(super) fn check(
+        &self,
+        source_url: Option<&ObjectsUrl>,
+        has_objects: bool,
+    ) -> Result<(), CliError> {
         if let (StorePlace::Directory(from), StorePlace::Directory(to)) = (&self.from, &self.to) {
             let is_inside = SourceObjects::are_at(from, &to.display().to_string());
             if is_inside.map_err(|error| broken(&error))? {
@@ -84,13 +93,13 @@ impl CopyPlaces {
                 return Err(CliError::Usage(text));
             }
         }
-        if let (Some(from), Some(to)) = (&source.url, &self.url)
+        if let (Some(from), Some(to)) = (source_url, &self.url)
             && from.overlaps(to)
         {
             let text = "must be outside of the objects of the source: each store owns its objects";
             return Err(CliError::Usage(format!("--to-blob-url: {text}: url=`{from}`")));
         }
-        if matches!(self.to, StorePlace::Database(_)) && self.url.is_none() && source.has_objects {
+        if matches!(self.to, StorePlace::Database(_)) && self.url.is_none() && has_objects {
             let text = "--to-blob-url is required: the source has objects, and a database has none";
             return Err(CliError::Usage(text.to_owned()));
         }

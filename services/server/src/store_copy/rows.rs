@@ -1,63 +1,28 @@
-//! The rows of a keyspace, from the source to the target, and the digests by which both are compared.
+//! The rows of a keyspace, from the source to the target.
 
 use std::{sync::Arc, time::Duration};
 
 use trestle_backup::{NamedObject, StoreRules};
 use trestle_command::errors::CliError;
 use trestle_kv::{
-    ChangeSpec, CommitError, Domain, Engine, Entry, Keyspace, Lock, Reads, ScanLimit, Span,
-    Version, Writes, after_key, transact,
+    ChangeSpec, CommitError, Domain, Engine, Entry, Keyspace, Lock, Reads, ScanLimit, Version,
+    Writes, transact,
 };
-use xxhash_rust::xxh3::Xxh3;
 
 use super::{
+    digest::{RowsDigest, RowsHasher},
+    failure::{is_temporary, taken_over, unread, unwritten},
     marker::{self, HeldMarker},
     objects::ObjectCopy,
-    source::{SourceRows, unread, unwritten},
+    page::{RowPage, span},
+    source::SourceRows,
     summary::CopySummary,
 };
-
-/// What is read, and written in one change: at most this, and one more row.
-pub(super) const PAGE: ScanLimit = ScanLimit { rows: 500, bytes: 4 * 1024 * 1024 };
 
 /// The first pause before a change is repeated; each is twice the one before.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
 /// How often a change is repeated.
 const REPEATS_MAX: u32 = 5;
-
-/// Rows in the order of their keys.
-#[derive(Debug)]
-pub(super) struct RowPage {
-    pub(super) rows: Vec<Entry>,
-    /// The last key that was read, where more may follow.
-    pub(super) next: Option<Vec<u8>>,
-}
-
-impl RowPage {
-    /// Reads rows of a keyspace that follow a key.
-    pub(super) async fn read(
-        engine: &dyn Engine,
-        keyspace: &Keyspace,
-        after: Option<&[u8]>,
-    ) -> Result<Self, CliError> {
-        let mut span = span(keyspace);
-        if let Some(after) = after {
-            span.start = after_key(after).into();
-        }
-        if span.is_empty() {
-            return Ok(Self { rows: Vec::new(), next: None });
-        }
-        let scan = engine.scan(&span, PAGE).await.map_err(|error| unread(&error))?;
-        let next = scan.entries.last().filter(|_| scan.more).map(|row| row.key.to_vec());
-        Ok(Self { rows: scan.entries, next })
-    }
-}
-
-/// Every key of a keyspace.
-pub(super) fn span(keyspace: &Keyspace) -> Span {
-    let after = keyspace.kinds.end().saturating_add(1);
-    Span::new(vec![*keyspace.kinds.start()], vec![after])
-}
 
 /// Where rows go.
 pub(crate) struct TargetRows {
@@ -124,51 +89,6 @@ impl TargetRows {
             Ok::<_, CommitError>((writes, is_held))
         };
         transact(&*self.engine, spec, decide).await?
-    }
-}
-
-/// Whether the same change may be stored later, or is stored already.
-pub(super) fn is_temporary(error: &CommitError) -> bool {
-    matches!(
-        error,
-        CommitError::Unavailable { .. } | CommitError::Busy { .. } | CommitError::Unknown { .. }
-    )
-}
-
-/// Another command has the copy.
-pub(super) fn taken_over() -> CliError {
-    let text = "another `trestle store copy` continues this copy".to_owned();
-    CliError::Source { text, busy: true }
-}
-
-/// What the rows of a keyspace are compared by.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct RowsDigest {
-    pub(crate) rows: u64,
-    /// Bytes of keys and values.
-    pub(crate) bytes: u64,
-    /// XXH3 of all keys and values with their lengths.
-    pub(crate) hash: u128,
-}
-
-#[derive(Default)]
-struct RowsHasher {
-    digest: RowsDigest,
-    hash: Xxh3,
-}
-
-impl RowsHasher {
-    fn add(&mut self, row: &Entry) {
-        self.digest.rows += 1;
-        self.digest.bytes += row.bytes();
-        for part in [&row.key, &row.value] {
-            self.hash.update(&(part.len() as u64).to_le_bytes());
-            self.hash.update(part);
-        }
-    }
-
-    fn finish(self) -> RowsDigest {
-        RowsDigest { hash: self.hash.digest128(), ..self.digest }
     }
 }
 

@@ -1,67 +1,22 @@
 //! The store that is copied, which no server has open.
 
-use std::{error::Error as _, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use trestle_command::errors::CliError;
-use trestle_kv::{CommitError, Engine, EngineError, Entry, Keyspace};
-use trestle_kv_fjall::{FjallEngine, OpenError, StoreReader};
-use trestle_kv_postgres::{PostgresAddress, PostgresEngine, PostgresError};
+use trestle_kv::{Engine, Entry, Keyspace};
+use trestle_kv_fjall::{FjallEngine, StoreReader};
+use trestle_kv_postgres::{PostgresAddress, PostgresEngine};
 use trestle_model::time::{Clock as _, SystemClock, Ticks};
-use trestle_objects::{ObjectsUrl, OpenObjectsError, SourceObjects};
+use trestle_objects::{ObjectsUrl, SourceObjects};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{
+    failure::{blocking, broken, unopened, unreached, unread},
     marker,
+    page::{PAGE, RowPage},
     place::StorePlace,
-    rows::{PAGE, RowPage, is_temporary},
 };
-use crate::{
-    database, members, process_error::with_causes, settings::StorageSettings, storage, store_id,
-};
-
-/// A store that failed.
-pub(super) fn broken(error: &dyn std::error::Error) -> CliError {
-    CliError::Source { text: format!("the copy ended: {error}"), busy: false }
-}
-
-/// Rows that cannot be read.
-pub(super) fn unread(error: &EngineError) -> CliError {
-    let busy = matches!(error, EngineError::Unavailable { .. } | EngineError::SnapshotEnded { .. });
-    CliError::Source { text: format!("the copy ended: {error}"), busy }
-}
-
-/// Rows that cannot be written.
-pub(super) fn unwritten(error: &CommitError) -> CliError {
-    CliError::Source { text: format!("the copy ended: {error}"), busy: is_temporary(error) }
-}
-
-/// A data directory that cannot be opened.
-pub(super) fn unopened(error: &OpenError) -> CliError {
-    let busy = matches!(error, OpenError::Locked { .. });
-    CliError::Source { text: with_causes(error.to_string(), error.source()), busy }
-}
-
-/// A database that cannot be opened.
-pub(super) fn unreached(error: &PostgresError) -> CliError {
-    let busy = matches!(error, PostgresError::Unavailable { .. });
-    match error {
-        PostgresError::Shared { .. } => CliError::Usage(error.to_string()),
-        _ => CliError::Source { text: error.to_string(), busy },
-    }
-}
-
-/// An object store that cannot be opened.
-pub(super) fn unopened_objects(error: &OpenObjectsError) -> CliError {
-    let busy = matches!(error, OpenObjectsError::Store(_));
-    CliError::Source { text: format!("the copy ended: {error}"), busy }
-}
-
-/// Does what blocks on another thread.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, CliError> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| broken(&error))
-}
+use crate::{database, members, settings::StorageSettings, storage, store_id};
 
 /// Rows to read.
 #[derive(Clone)]

@@ -6,7 +6,7 @@ use trestle_command::{
     output::{Output, bytes, counted},
 };
 
-use super::{place::CopyPlaces, rows::RowsDigest};
+use super::{digest::RowsDigest, place::CopyPlaces};
 
 /// Objects and differences that are named.
 const SHOWN_MAX: usize = 20;

@@ -10,10 +10,12 @@ use uuid::Uuid;
 
 use super::{
     directory::CopyDirectory,
+    failure::{taken_over, unopened_objects, unreached, unread, unwritten},
     marker::{self, CopyMarker, CopyRefused, CopyStart, HeldMarker},
+    page::span,
     place::{CopyPlaces, StorePlace},
-    rows::{PAUSE, TargetRows, span, taken_over},
-    source::{SourceStore, check_stopped, unopened_objects, unreached, unread, unwritten},
+    rows::{PAUSE, TargetRows},
+    source::{SourceStore, check_stopped},
 };
 use crate::database;
 
@@ -24,11 +26,6 @@ pub(super) struct TargetStore {
     pub(super) admitted: CopyStart,
     /// None for a database.
     directory: Option<CopyDirectory>,
-}
-
-/// A target that is not written.
-pub(super) fn refused(place: &StorePlace, refused: &CopyRefused) -> CliError {
-    CliError::Usage(format!("--to cannot be used: {refused}: `{}`", place.shown()))
 }
 
 impl TargetStore {
@@ -75,14 +72,14 @@ impl TargetStore {
         let found = marker::of_database(&*engine).await.map_err(|error| unread(&error))?;
         let is_empty = is_empty(&*engine).await?;
         let admitted = marker::admit(found.as_deref(), is_empty, &own.source)
-            .map_err(|error| refused(&places.to, &error))?;
+            .map_err(|error| places.to.refused(&error))?;
         let held = HeldMarker::put(&*engine, found, &own).await;
         let held = held.map_err(|error| unwritten(&error))?.ok_or_else(taken_over)?;
         // A server that started since has rows, or finds the marker when it writes the one of itself.
         match admitted {
             CopyStart::New if !self::is_empty(&*engine).await? => {
                 held.remove(&*engine).await.map_err(|error| unwritten(&error))?;
-                return Err(refused(&places.to, &CopyRefused::Occupied));
+                return Err(places.to.refused(&CopyRefused::Occupied));
             }
             CopyStart::New => {}
             CopyStart::Resumed => check_stopped(&*engine, "target").await?,

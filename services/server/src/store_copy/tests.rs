@@ -29,7 +29,7 @@ use trestle_objects::{ObjectStorage, SourceObjects};
 
 use super::{
     marker::{CopyMarker, HeldMarker},
-    rows::span,
+    page::span,
     *,
 };
 use crate::storage;

@@ -5,39 +5,12 @@ use std::io::{self, Read, Seek};
 use super::group::{GroupRead, read_group};
 use super::resync::{Resync, Resynced};
 use super::rows::RowsByKind;
+use super::whole_run::WholeRun;
 use super::window::FileWindow;
 
 /// Most sequence numbers between two groups that can be right. Flushes and compactions take some too, but
 /// not millions without a write.
 const SEQNOS_BETWEEN_MAX: u64 = 1 << 24;
-
-/// Whole groups one after the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct WholeRun {
-    pub(crate) start: u64,
-    /// Behind the last one.
-    pub(crate) end: u64,
-    pub(crate) groups: u64,
-    /// The sequence numbers of the first and of the last one.
-    pub(crate) seqnos: (u64, u64),
-}
-
-impl WholeRun {
-    pub(super) fn at(start: u64) -> Self {
-        Self { start, end: start, groups: 0, seqnos: (0, 0) }
-    }
-
-    /// One group longer.
-    pub(super) fn with(self, end: u64, seqno: u64) -> Self {
-        let first = if self.groups == 0 { seqno } else { self.seqnos.0 };
-        Self { end, groups: self.groups + 1, seqnos: (first, seqno), ..self }
-    }
-
-    /// The sequence number and the end of its last group.
-    fn last(&self) -> Option<(u64, u64)> {
-        (self.groups > 0).then_some((self.seqnos.1, self.end))
-    }
-}
 
 /// What a journal holds.
 #[derive(Debug)]

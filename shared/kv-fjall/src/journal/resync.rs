@@ -6,9 +6,9 @@
 
 use std::io::{self, Read, Seek};
 
-use super::examine::WholeRun;
 use super::group::{GROUP_BYTES_MIN, GroupRead, read_group, start};
 use super::rows::RowsByKind;
+use super::whole_run::WholeRun;
 use super::window::FileWindow;
 
 /// Sequence numbers that flushes, compactions and the like may take between two groups.

@@ -9,8 +9,9 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::examine::{WholeRun, examine};
+use super::examine::examine;
 use super::files::{file_name, written};
+use super::whole_run::WholeRun;
 
 /// Follows the name of a journal that is not finished. The database does not read such a file.
 const DRAFT: &str = "new";

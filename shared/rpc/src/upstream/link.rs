@@ -13,8 +13,6 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
-use http_body::{Frame, SizeHint};
 use hyper::{
     body::Incoming,
     client::conn::http2::{self, SendRequest},
@@ -36,8 +34,8 @@ use tower::{retry::backoff::Backoff as _, util::MapRequest};
 
 use super::{
     endpoint::Endpoint,
+    outgoing_body::OutgoingBody,
     pool::{CONNECT_WITHIN, Pool, UpstreamConnection},
-    replay::Replay,
     retry::pauses,
     tls::ClientTls,
 };
@@ -64,43 +62,6 @@ const LIVED_MIN: Duration = Duration::from_secs(1);
 const PROBE_EVERY: Duration = Duration::from_secs(5);
 /// Timeout of a health probe. Generous: a busy process is not a dead one.
 const PROBE_WITHIN: Duration = Duration::from_secs(5);
-
-/// What is sent over a connection.
-pub(super) enum OutgoingBody {
-    /// A call of a client.
-    Call(Replay),
-    /// A call of the link itself.
-    Own(Body),
-}
-
-impl http_body::Body for OutgoingBody {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        match self.get_mut() {
-            Self::Call(body) => Pin::new(body).poll_frame(cx),
-            Self::Own(body) => Pin::new(body).poll_frame(cx),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Call(body) => body.is_end_stream(),
-            Self::Own(body) => body.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Call(body) => body.size_hint(),
-            Self::Own(body) => body.size_hint(),
-        }
-    }
-}
 
 /// Why a connection was not opened.
 #[derive(Debug, thiserror::Error)]

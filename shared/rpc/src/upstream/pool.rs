@@ -19,7 +19,7 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-use super::link::OutgoingBody;
+use super::outgoing_body::OutgoingBody;
 
 /// Longest time for one attempt to connect: resolving, handshakes, and the first response.
 pub(super) const CONNECT_WITHIN: Duration = Duration::from_secs(5);
