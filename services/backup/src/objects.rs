@@ -36,6 +36,17 @@ pub(crate) struct CopiedObjects {
     pub(crate) damage: Vec<Damage>,
 }
 
+/// Why an object of a data directory is not in a backup.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LostObject {
+    /// There is none of its name.
+    #[error("it is missing")]
+    Missing,
+    /// It is there, in part; how, in words.
+    #[error("{0}")]
+    NotWhole(String),
+}
+
 /// Copies objects of a data directory.
 ///
 /// # Errors
@@ -68,11 +79,16 @@ pub(crate) async fn copy(
                 found.insert(name.area);
                 Some(object)
             }
-            Err(reason) => {
+            Err(lost) => {
                 let object = format!("{}/{}", name.area.text(), name.path);
-                missing.insert(name.area);
+                let area = match lost {
+                    LostObject::Missing => &mut missing,
+                    // So its disk is mounted.
+                    LostObject::NotWhole(_) => &mut found,
+                };
+                area.insert(name.area);
                 if damage.len() < DAMAGE_MAX {
-                    damage.push(Damage { object, reason });
+                    damage.push(Damage { object, reason: lost.to_string() });
                 }
                 None
             }
@@ -104,7 +120,7 @@ pub(crate) async fn copy_one(
     writer: &BackupWriter,
     (source, held): (&SourceObjects, HeldCheck<'_>),
     object: &NamedObject,
-) -> Result<Result<ObjectRef, String>, CliError> {
+) -> Result<Result<ObjectRef, LostObject>, CliError> {
     let name = &object.name;
     held()?;
     let store: &dyn ObjectStore = match name.area {
@@ -117,7 +133,7 @@ pub(crate) async fn copy_one(
         Err(error) => return unreadable(error, held),
     };
     if let Some(reason) = object.difference(found.size) {
-        return Ok(Err(reason));
+        return Ok(Err(LostObject::NotWhole(reason)));
     }
     let parts = object_parts(&writer.names, name, &found);
     for (index, start) in pieces(found.size) {
@@ -136,7 +152,8 @@ pub(crate) async fn copy_one(
             Err(error) => return unreadable(error, held),
         };
         if read.len() as u64 != end - start {
-            return Ok(Err("it became shorter while it was read".to_owned()));
+            let reason = "it became shorter while it was read".to_owned();
+            return Ok(Err(LostObject::NotWhole(reason)));
         }
         writer.throttle.count(read.len()).await;
         writer.send(piece, read.into(), LEVEL).await?;
@@ -155,10 +172,10 @@ fn object_parts(names: &NameKey, name: &ObjectName, found: &ObjectMeta) -> PartN
 
 /// An object that is absent is damage, while the objects are held; a store that fails ends the backup, which can be
 /// continued.
-fn unreadable<T>(error: Error, held: HeldCheck<'_>) -> Result<Result<T, String>, CliError> {
+fn unreadable<T>(error: Error, held: HeldCheck<'_>) -> Result<Result<T, LostObject>, CliError> {
     held()?;
     match error {
-        Error::NotFound { .. } => Ok(Err("it is missing".to_owned())),
+        Error::NotFound { .. } => Ok(Err(LostObject::Missing)),
         error => Err(CliError::Source {
             text: format!("the objects of the data directory cannot be read: {error}"),
             busy: true,

@@ -341,6 +341,9 @@ async fn a_row_whose_object_is_missing_or_cut_short_is_damage_and_the_rest_is_ba
     assert!(error.contains("encrypted for other keys"), "{error}");
 
     fs::remove_file(world.path("data/blob/02-20")).unwrap();
+    let partly = world.create().await;
+    assert!(matches!(partly, Err(CliError::Rejected)), "rows are backed up: {partly:?}");
+    fs::remove_file(world.path("data/blob/03-30")).unwrap();
     let error = world.create().await.unwrap_err().to_string();
     assert!(error.contains("every object of the data directory is missing"), "{error}");
 }

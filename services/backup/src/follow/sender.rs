@@ -239,9 +239,9 @@ impl WindowSender {
     async fn copy(&mut self, object: NamedObject) -> Result<Option<ObjectRef>, CliError> {
         let held = &|| Ok(());
         match objects::copy_one(&self.writer, (&self.source, held), &object).await? {
-            Err(reason) => {
+            Err(lost) => {
                 let name = format!("{}/{}", object.name.area.text(), object.name.path);
-                self.missing.push((name, reason));
+                self.missing.push((name, lost.to_string()));
                 Ok(None)
             }
             Ok(copied) => {
