@@ -32,6 +32,11 @@ use trestle_model::time::{Clock, Ticks};
 /// The share of elapsed time by which service time runs faster or slower at most: one of so many.
 const SLEW_SHARE: u64 = 20;
 
+/// A first reading of both clocks within this time is exact enough: a millisecond.
+const EXACT_WITHIN: u64 = 10_000;
+/// How often they are read at the start for one that is.
+const FIRST_READINGS: usize = 100;
+
 /// A greater distance from the wall clock is logged, once: two seconds.
 const FAR_MS: u64 = 2_000;
 /// A distance up to this is near again.
@@ -89,7 +94,7 @@ impl ServiceClock {
     /// Continues from a checkpoint; after the version floor, without one.
     pub fn after(floor: Ticks, checkpoint: Option<ClockCheckpoint>, clock: Arc<dyn Clock>) -> Self {
         let boot_id = clock.boot_id();
-        let reading = read(&*clock);
+        let reading = first_reading(&*clock);
         let time = match checkpoint {
             Some(checkpoint) if Some(checkpoint.boot_id) == boot_id => {
                 ServiceTime::resume(reading, checkpoint)
@@ -149,6 +154,24 @@ impl ServiceClock {
 
 fn read(clock: &dyn Clock) -> ClockReading {
     ClockReading { wall: clock.now(), elapsed: ticks(clock.elapsed()) }
+}
+
+/// What both clocks show, the one as exactly at the time of the other as this machine allows. A thread that is stopped
+/// between the two would begin with a service time that is behind by as long, and slew for twenty times that.
+fn first_reading(clock: &dyn Clock) -> ClockReading {
+    let mut first = (u64::MAX, ClockReading { wall: Ticks::MIN, elapsed: 0 });
+    for _ in 0..FIRST_READINGS {
+        let before = ticks(clock.elapsed());
+        let reading = read(clock);
+        let within = reading.elapsed.saturating_sub(before);
+        if within < first.0 {
+            first = (within, reading);
+        }
+        if within <= EXACT_WITHIN {
+            break;
+        }
+    }
+    first.1
 }
 
 fn ticks(duration: Duration) -> u64 {

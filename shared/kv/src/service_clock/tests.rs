@@ -1,5 +1,7 @@
 //! Tests of service time: a model of the machine's clocks, and the rules that hold whatever they do.
 
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
 use proptest::prelude::*;
 
 use super::*;
@@ -39,6 +41,44 @@ fn agrees_with_a_wall_clock_that_does_not_step() {
         assert_eq!(clock.now(), manual.now());
     }
     assert_eq!(clock.offset_ms(), 0);
+}
+
+/// Clocks whose reader is stopped after it has read the wall clock, so many times.
+struct StoppedReader {
+    clocks: ManualClock,
+    stops: AtomicU64,
+}
+
+impl Clock for StoppedReader {
+    fn now(&self) -> Ticks {
+        let now = self.clocks.now();
+        let left = self.stops.load(SeqCst);
+        if left > 0 {
+            self.stops.store(left - 1, SeqCst);
+            self.clocks.advance(Duration::from_millis(100 * left));
+        }
+        now
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.clocks.elapsed()
+    }
+
+    fn boot_id(&self) -> Option<u128> {
+        self.clocks.boot_id()
+    }
+}
+
+#[test]
+fn a_start_that_is_stopped_between_the_two_clocks_is_not_behind() {
+    for (stops, behind_ms) in [(1, 0), (7, 0), (1000, 90_100)] {
+        let clocks = ManualClock::new(start());
+        let reader = Arc::new(StoppedReader { clocks, stops: stops.into() });
+        let clock = ServiceClock::after(Ticks::MIN, None, Arc::clone(&reader) as _);
+        reader.stops.store(0, SeqCst);
+        let behind = reader.now().since(clock.now());
+        assert!(behind <= Duration::from_millis(behind_ms), "{stops}: {behind:?}");
+    }
 }
 
 #[test]
