@@ -85,7 +85,7 @@ impl BlobApi {
         let (memory, reads) = (UploadMemory::default(), ReadMemory::default());
         let blobs = Blobs { engine: Arc::clone(&engine), objects, ids, memory, reads };
         let sweeper = Arc::new(BlobSweeper::new(blobs.clone()));
-        let (copy_hosts, servers) = (Arc::new(copy_hosts), RemoteServers::new());
+        let (copy_hosts, servers) = (Arc::new(copy_hosts), RemoteServers::default());
         Self {
             engine,
             containers,

@@ -12,15 +12,11 @@ use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header,
 };
 use http_body_util::{BodyExt as _, Empty};
-use hyper_rustls::HttpsConnector;
-use hyper_util::{
-    client::legacy::{self, Client, connect::HttpConnector as TcpConnector},
-    rt::TokioExecutor,
-};
+use hyper_util::client::legacy;
 use trestle_model::fault::quoted;
 use trestle_model::limits::{BLOB_BYTES_MAX, UPLOAD_IDLE_MAX};
 
-use trestle_objects::https::{Schemes, connector};
+use trestle_objects::https::LazyClient;
 
 use crate::{blobs::RequestedRange, error::BlobError, record::ContentProperties};
 
@@ -30,10 +26,9 @@ const RESPONSE_WITHIN: Duration = Duration::from_secs(30);
 const METADATA_PREFIX: &str = "x-ms-meta-";
 
 /// Reads from other servers. Clones share the settings of connections.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct RemoteServers {
-    /// None on a platform without the versions of TLS.
-    client: Option<Client<HttpsConnector<TcpConnector>, Empty<Bytes>>>,
+    client: LazyClient,
 }
 
 /// Content of another server whose bytes follow.
@@ -48,16 +43,6 @@ pub(crate) struct RemoteContent {
 }
 
 impl RemoteServers {
-    /// Connects to none yet.
-    pub(crate) fn new() -> Self {
-        let connector = connector(Schemes::HttpsOrHttp).ok();
-        // A connection for each request: one that is used again may be closed by its server at that moment.
-        let client = |connector| {
-            Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(connector)
-        };
-        Self { client: connector.map(client) }
-    }
-
     /// Begins to read content, by conditions as HTTP has them.
     ///
     /// # Errors
@@ -112,7 +97,7 @@ impl RemoteServers {
         (*request.method_mut(), *request.uri_mut()) = (Method::GET, uri);
         *request.headers_mut() = conditions;
         let no_client = || BlobError::CopySource("there is no TLS".to_owned());
-        let client = self.client.as_ref().ok_or_else(no_client)?;
+        let client = self.client.get().ok_or_else(no_client)?;
         let response = tokio::time::timeout(RESPONSE_WITHIN, client.request(request)).await;
         let late = |_| BlobError::CopySource("its server does not respond".to_owned());
         let response = response.map_err(late)?.map_err(|error| unreachable(&error))?;

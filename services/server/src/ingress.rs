@@ -1,7 +1,7 @@
 //! The entries of calls into a process, and their layers: those of the gateway, or fewer
 //! before roles that only gateways call.
 
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
 use tower::ServiceBuilder;
 use trestle_gateway::{CallLimits, CallTelemetry, GrpcOnly, Routes};
@@ -144,10 +144,13 @@ pub(crate) fn observe(context: &BuildContext<'_>) -> CallTelemetry {
     }
 }
 
-/// The methods of the contract.
+/// The methods of the contract: read once, since every stack of layers has them.
 pub(crate) fn methods() -> Methods {
-    Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET)
-        .expect("the build wrote the descriptors, and reflection serves the same")
+    static METHODS: LazyLock<Methods> = LazyLock::new(|| {
+        Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET)
+            .expect("the build wrote the descriptors, and reflection serves the same")
+    });
+    METHODS.clone()
 }
 
 /// The bounds of calls.

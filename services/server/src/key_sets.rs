@@ -125,7 +125,7 @@ impl KeySets {
         reloads: Reloads,
         accounts: Arc<Notify>,
     ) -> Task {
-        let (sets, reader) = (self.clone(), DocumentReader::new());
+        let (sets, reader) = (self.clone(), DocumentReader::default());
         reloads.declare(NAME);
         Task::new(NAME, CHECK_EVERY, move || {
             let (sets, reader, source) = (sets.clone(), reader.clone(), source.clone());

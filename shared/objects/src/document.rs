@@ -5,19 +5,14 @@ use std::{error::Error as _, time::Duration};
 use bytes::Bytes;
 use http::{Request, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Empty, LengthLimitError, Limited};
-use hyper_rustls::HttpsConnector;
-use hyper_util::{
-    client::legacy::{self, Client, connect::HttpConnector as TcpConnector},
-    rt::TokioExecutor,
-};
+use hyper_util::client::legacy;
 
-use crate::https::{Schemes, connector};
+use crate::https::LazyClient;
 
-/// Reads documents. Clones share the settings of connections.
-#[derive(Clone)]
+/// Reads documents, and trusts the CA certificates of the system. Clones share the settings of connections.
+#[derive(Clone, Default)]
 pub struct DocumentReader {
-    /// None on a platform without the versions of TLS.
-    client: Option<Client<HttpsConnector<TcpConnector>, Empty<Bytes>>>,
+    client: LazyClient,
 }
 
 /// The bounds of a document.
@@ -49,28 +44,13 @@ pub enum DocumentError {
     Size(usize),
 }
 
-impl Default for DocumentReader {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl DocumentReader {
-    /// Connects to no server yet, and trusts the CA certificates of the system.
-    #[must_use]
-    pub fn new() -> Self {
-        let client = |connector| {
-            Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(connector)
-        };
-        Self { client: connector(Schemes::HttpsOrHttp).ok().map(client) }
-    }
-
     /// Reads the document at an address.
     ///
     /// # Errors
     /// Any response but 200, a document out of bounds, or none.
     pub async fn read(&self, uri: Uri, bounds: DocumentBounds) -> Result<Bytes, DocumentError> {
-        let client = self.client.as_ref().ok_or(DocumentError::NoTls)?;
+        let client = self.client.get().ok_or(DocumentError::NoTls)?;
         let mut request = Request::new(Empty::new());
         *request.uri_mut() = uri;
         let read = async {

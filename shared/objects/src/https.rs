@@ -1,17 +1,45 @@
 //! Connections to other servers over HTTP: with the CA certificates of the system, without redirects.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
+use bytes::Bytes;
+use http_body_util::Empty;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::connect::HttpConnector as TcpConnector;
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector as TcpConnector},
+    rt::TokioExecutor,
+};
 use tokio_rustls::rustls::{ClientConfig, Error, RootCertStore, crypto::ring};
 
 /// Longest wait for a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
+/// A client that opens a connection for each request: one that is used again may be closed by its server at that moment.
+pub type OneRequestClient = Client<HttpsConnector<TcpConnector>, Empty<Bytes>>;
+
+/// A client that is made for the first request, since that reads every CA certificate of the system. Clones share it.
+#[derive(Clone, Default)]
+pub struct LazyClient(Arc<OnceLock<Option<OneRequestClient>>>);
+
+impl LazyClient {
+    /// The client; none on a platform without the versions of TLS.
+    #[must_use]
+    pub fn get(&self) -> Option<&OneRequestClient> {
+        let made = || {
+            let connector = connector(Schemes::HttpsOrHttp).ok()?;
+            let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0);
+            Some(client.build(connector))
+        };
+        self.0.get_or_init(made).as_ref()
+    }
+}
+
 /// Which schemes a connector has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Schemes {
+pub(crate) enum Schemes {
     /// `https`.
     Https,
     /// `https` and `http`.
@@ -22,7 +50,7 @@ pub enum Schemes {
 ///
 /// # Errors
 /// A platform without the versions of TLS.
-pub fn connector(schemes: Schemes) -> Result<HttpsConnector<TcpConnector>, Error> {
+pub(crate) fn connector(schemes: Schemes) -> Result<HttpsConnector<TcpConnector>, Error> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));

@@ -57,7 +57,7 @@ async fn copy(fixture: &BlobFixture, key: &BlobKey, uri: &Uri) -> Result<BlobRec
         origin: Some(CopyOrigin { id: uuid::Uuid::nil(), source: String::new() }),
         retention: Retention::default(),
     };
-    let servers = RemoteServers::new();
+    let servers = RemoteServers::default();
     let open = servers.open(uri.clone(), HeaderMap::new());
     let opened = fixture.blobs.open_url_copy(open, key.clone(), command).await?;
     opened.run(|_| ()).await?.publish().await
@@ -86,7 +86,7 @@ async fn content_becomes_a_blob_with_its_properties() {
 async fn metadata_and_the_stated_length_are_returned() {
     let head = ok("content-length: 1\r\nx-ms-meta-Color: red\r\n");
     let server = canned(head, sample(1)).await;
-    let found = RemoteServers::new().open(server.uri, HeaderMap::new()).await.expect("opened");
+    let found = RemoteServers::default().open(server.uri, HeaderMap::new()).await.expect("opened");
     assert_eq!(found.size, Some(1));
     assert_eq!(found.metadata, [("color".to_owned(), "red".to_owned())]);
     let bytes: Vec<Bytes> = found.bytes().try_collect().await.expect("read");
@@ -128,7 +128,7 @@ async fn a_response_that_is_not_the_content_writes_nothing() {
 async fn conditions_are_those_of_the_server() {
     for status in ["412 Precondition Failed", "304 Not Modified"] {
         let server = canned(format!("HTTP/1.1 {status}\r\n\r\n"), Bytes::new()).await;
-        let opened = RemoteServers::new().open(server.uri, HeaderMap::new()).await;
+        let opened = RemoteServers::default().open(server.uri, HeaderMap::new()).await;
         assert!(matches!(opened, Err(BlobError::SourceCondition)), "{status}");
     }
 }
@@ -145,7 +145,7 @@ async fn a_write_that_is_not_permitted_makes_no_request() {
 
 #[tokio::test]
 async fn a_range_is_read_as_far_as_the_server_supports_it() {
-    let servers = RemoteServers::new();
+    let servers = RemoteServers::default();
     let read = async |head: &str, body: Bytes| {
         let server = canned(head, body).await;
         let range = RequestedRange { offset: 10, length: Some(5) };
@@ -187,7 +187,7 @@ async fn a_range_is_read_as_far_as_the_server_supports_it() {
 
 #[tokio::test]
 async fn a_range_has_as_many_bytes_as_its_server_states() {
-    let servers = RemoteServers::new();
+    let servers = RemoteServers::default();
     for (body, rule) in [
         ("5\r\nabcde\r\n0\r\n\r\n", None),
         ("2\r\nab\r\n3\r\ncde\r\n0\r\n\r\n", None),
