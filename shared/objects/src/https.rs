@@ -30,8 +30,8 @@ impl LazyClient {
     pub fn get(&self) -> Option<&OneRequestClient> {
         let made = || {
             let connector = connector(Schemes::HttpsOrHttp).ok()?;
-            let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0);
-            Some(client.build(connector))
+            let mut client = Client::builder(TokioExecutor::new());
+            Some(client.pool_max_idle_per_host(0).build(connector))
         };
         self.0.get_or_init(made).as_ref()
     }
