@@ -115,12 +115,8 @@ impl ObjectRef {
 
     /// Its area and its path, for people.
     pub(crate) fn shown(&self) -> String {
-        let area = match self.area {
-            1 => "blob",
-            2 => "log",
-            _ => "unknown",
-        };
-        format!("{area}/{}", self.path)
+        let unknown = || format!("unknown/{}", self.path);
+        self.name().map_or_else(unknown, |name| name.to_string())
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
     manifest::StoredObjects,
     names::{NameKey, PartName},
     pieces::{PIECE_BYTES, pieces},
-    rules::{NamedObject, ObjectAreaName, ObjectName},
+    rules::{NamedObject, ObjectName},
     spool::Spool,
     writer::{BackupWriter, send_lists},
 };
@@ -80,7 +80,7 @@ pub(crate) async fn copy(
                 Some(object)
             }
             Err(lost) => {
-                let object = format!("{}/{}", name.area.text(), name.path);
+                let object = name.to_string();
                 let area = match lost {
                     LostObject::Missing => &mut missing,
                     // So its disk is mounted.
@@ -123,10 +123,7 @@ pub(crate) async fn copy_one(
 ) -> Result<Result<ObjectRef, LostObject>, CliError> {
     let name = &object.name;
     held()?;
-    let store: &dyn ObjectStore = match name.area {
-        ObjectAreaName::Blobs => &*source.blobs,
-        ObjectAreaName::Logs => &*source.logs,
-    };
+    let store: &dyn ObjectStore = name.of_area(&*source.blobs, &*source.logs);
     let path = ObjectPath::from(name.path.as_str());
     let found = match store.head(&path).await {
         Ok(found) => found,
@@ -186,6 +183,7 @@ fn unreadable<T>(error: Error, held: HeldCheck<'_>) -> Result<Result<T, LostObje
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::ObjectAreaName;
 
     #[test]
     fn pieces_have_other_names_where_anything_of_the_object_differs() {

@@ -1,7 +1,7 @@
 //! What a backup needs of a store: its rules, and the objects that its rows name.
 
 use std::{
-    io,
+    fmt, io,
     path::{Path, PathBuf},
 };
 
@@ -71,6 +71,23 @@ pub struct ObjectName {
     pub area: ObjectAreaName,
     /// Its path there.
     pub path: String,
+}
+
+impl ObjectName {
+    /// The one of two that is of its area.
+    pub fn of_area<'a, T: ?Sized>(&self, blobs: &'a T, logs: &'a T) -> &'a T {
+        match self.area {
+            ObjectAreaName::Blobs => blobs,
+            ObjectAreaName::Logs => logs,
+        }
+    }
+}
+
+/// Area and path, for people.
+impl fmt::Display for ObjectName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}/{}", self.area.text(), self.path)
+    }
 }
 
 /// A data directory and the rules of its store.

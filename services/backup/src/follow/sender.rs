@@ -240,8 +240,7 @@ impl WindowSender {
         let held = &|| Ok(());
         match objects::copy_one(&self.writer, (&self.source, held), &object).await? {
             Err(lost) => {
-                let name = format!("{}/{}", object.name.area.text(), object.name.path);
-                self.missing.push((name, lost.to_string()));
+                self.missing.push((object.name.to_string(), lost.to_string()));
                 Ok(None)
             }
             Ok(copied) => {

@@ -93,7 +93,7 @@ fn named(
             };
             for NamedObject { name, .. } in names {
                 let Some(object) = remaining.get_mut(&name) else {
-                    let object = format!("{}/{}", name.area.text(), name.path);
+                    let object = name.to_string();
                     note(&mut named, object, "it is missing from the backup and from the changes");
                     remaining.insert(name, None);
                     continue;

@@ -1,7 +1,7 @@
 //! The objects that rows name, from the source to the target.
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use trestle_backup::{NamedObject, ObjectAreaName, ObjectName};
+use trestle_backup::{NamedObject, ObjectName};
 use trestle_command::errors::CliError;
 use trestle_objects::{
     ObjectArea, ObjectStorage, ObjectTransfer, SourceObjects, TransferError, WriteObjectError,
@@ -28,42 +28,22 @@ fn failed(error: &TransferError) -> CliError {
     CliError::Source { text: error.to_string(), busy }
 }
 
-/// An object, for people.
-fn shown(name: &ObjectName) -> String {
-    let area = match name.area {
-        ObjectAreaName::Blobs => "blob",
-        ObjectAreaName::Logs => "log",
-    };
-    format!("{area}/{}", name.path)
-}
-
 fn lost(name: &ObjectName, problem: &str) -> CliError {
     let text = format!(
-        "{problem}: object=`{}`; check where its objects are, or leave out what is lost with --accept-loss",
-        shown(name)
+        "{problem}: object=`{name}`; check where its objects are, or leave out what is lost with --accept-loss"
     );
     CliError::Source { text, busy: false }
-}
-
-/// The one of two of the area that an object is in.
-fn in_area<'a, T>(name: &ObjectName, blobs: &'a T, logs: &'a T) -> &'a T {
-    match name.area {
-        ObjectAreaName::Blobs => blobs,
-        ObjectAreaName::Logs => logs,
-    }
 }
 
 impl ObjectCopy<'_> {
     fn area(&self, name: &ObjectName) -> Result<&ObjectArea, CliError> {
         let none = || {
-            let text = format!(
-                "--to-blob-url is required: the source has objects, such as `{}`",
-                shown(name)
-            );
+            let text =
+                format!("--to-blob-url is required: the source has objects, such as `{name}`");
             CliError::Usage(text)
         };
         let storage = self.to.as_ref().ok_or_else(none)?;
-        Ok(in_area(name, &storage.blobs, &storage.logs))
+        Ok(name.of_area(&storage.blobs, &storage.logs))
     }
 
     /// Copies objects. One that the source lacks, or has not whole, ends the copy before the row that names it: the
@@ -71,7 +51,7 @@ impl ObjectCopy<'_> {
     pub(super) async fn copy(&self, named: Vec<NamedObject>) -> Result<(), CliError> {
         let copies = stream::iter(named).map(|object| async move {
             let name = &object.name;
-            let (from, to) = (in_area(name, &self.from.blobs, &self.from.logs), self.area(name)?);
+            let (from, to) = (name.of_area(&self.from.blobs, &self.from.logs), self.area(name)?);
             let copied = copy_object(&**from, to, &name.path, object.bytes).await;
             match copied.map_err(|error| failed(&error))? {
                 ObjectTransfer::Missing if !self.accepts_loss => {
@@ -95,7 +75,7 @@ impl ObjectCopy<'_> {
     ) -> Result<(), CliError> {
         let sizes = stream::iter(named).map(|object| async move {
             let name = &object.name;
-            let (from, to) = (in_area(name, &self.from.blobs, &self.from.logs), self.area(name)?);
+            let (from, to) = (name.of_area(&self.from.blobs, &self.from.logs), self.area(name)?);
             let source = object_size(&**from, &name.path).await.map_err(|error| failed(&error))?;
             let target =
                 object_size(&*to.store, &name.path).await.map_err(|error| failed(&error))?;
@@ -108,14 +88,13 @@ impl ObjectCopy<'_> {
             let source = found.filter(|_| difference.is_none());
             if source.is_none() {
                 let problem = difference.map(|it| format!(": {it}")).unwrap_or_default();
-                summary.missing.add(format!("{}{problem}", shown(name)));
+                summary.missing.add(format!("{name}{problem}"));
             }
             if source != target {
                 let bytes =
                     |size: Option<u64>| size.map_or("none".to_owned(), |size| size.to_string());
                 summary.differences.add(format!(
-                    "an object differs: object=`{}`, source_bytes=`{}`, target_bytes=`{}`",
-                    shown(name),
+                    "an object differs: object=`{name}`, source_bytes=`{}`, target_bytes=`{}`",
                     bytes(source),
                     bytes(target)
                 ));
