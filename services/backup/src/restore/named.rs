@@ -13,7 +13,7 @@ use super::{Restore, contents::RestoredObjects};
 use crate::{
     failure::broken,
     lists::{Damage, ObjectRef},
-    rules::{NamedObject, ObjectName, StoreRules},
+    rules::{ObjectName, StoreRules},
     verify::AT_ONCE,
 };
 
@@ -91,15 +91,18 @@ fn named(
                     continue;
                 }
             };
-            for NamedObject { name, .. } in names {
-                let Some(object) = remaining.get_mut(&name) else {
-                    let object = name.to_string();
-                    note(&mut named, object, "it is missing from the backup and from the changes");
-                    remaining.insert(name, None);
+            for object in names {
+                let Some(found) = remaining.get_mut(&object.name) else {
+                    let reason = "it is missing from the backup and from the changes";
+                    note(&mut named, object.name.to_string(), reason);
+                    remaining.insert(object.name, None);
                     continue;
                 };
-                let Some(object) = object.take() else { continue };
-                if sender.blocking_send(object).is_err() {
+                let Some(found) = found.take() else { continue };
+                // An earlier version copied what was cut short.
+                if let Some(reason) = object.difference(found.bytes) {
+                    note(&mut named, object.name.to_string(), &reason);
+                } else if sender.blocking_send(found).is_err() {
                     // The error is that of the object before it.
                     return Ok(named);
                 }

@@ -249,6 +249,26 @@ async fn an_object_that_only_rows_name_is_damage_and_the_rest_is_restored() {
 }
 
 #[tokio::test]
+async fn an_object_of_another_length_than_its_row_tells_is_damage_and_the_rest_is_restored() {
+    let mut store = Followed::new(false).await;
+    store.change(&[(1, 1, 5)], &[]).await;
+    store.world.made().await;
+    store.change(&[(NAMES_OBJECT, 1, 8)], &[]).await;
+    let value = Bytes::from_static(b"02-9");
+    let row = Entry { key: vec![NAMES_OBJECT, 2].into(), value };
+    let name = ObjectName { area: ObjectAreaName::Blobs, path: "02-9".to_owned() };
+    // Its pieces are whole: those of the other object.
+    let object = ObjectRef::new(&name, 8, names::tests::name(b"01-8"));
+    let (mut cutter, to) = (WindowCutter::default(), store.to.plus(10));
+    cutter.push(to, [LoggedChange::Put(row)]);
+    store.window(cutter.cut(), vec![object], to);
+    assert!(matches!(store.restore("latest", "copy").await, Err(CliError::Rejected)));
+    assert_eq!(all(&store.world.open("copy")).await.len(), 3);
+    assert_eq!(fs::read(store.world.path("copy/blob/01-8")).unwrap(), [1; 8]);
+    assert!(!Path::new(&store.world.path("copy/blob/02-9")).exists());
+}
+
+#[tokio::test]
 async fn an_object_with_a_damaged_part_is_left_out_and_the_rest_is_restored() {
     for is_encrypted in [false, true] {
         let mut store = Followed::new(is_encrypted).await;
