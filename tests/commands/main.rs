@@ -40,6 +40,7 @@ mod shown;
 mod signed;
 mod store_copy;
 mod targets;
+mod tls_page;
 mod tokens;
 mod unanswered;
 mod work;

@@ -29,7 +29,7 @@ use Runs::{Block, By, Packages, Words};
 
 /// The commands that other suites run: page, beginning of the command, suite, and how. An empty page is every page, and
 /// one that ends with a slash every page of that folder.
-const SUITES: [(&str, &str, &str, Runs); 52] = [
+const SUITES: [(&str, &str, &str, Runs); 53] = [
     ("docs/guides/", "", "tests/clients/guides/transcript.py", By("\"docs/guides\"")),
     (
         "",
@@ -227,6 +227,7 @@ const SUITES: [(&str, &str, &str, Runs); 52] = [
     ("docs/migrating.md", "trestle import azure", "tests/clients/import/import.test.js", Words),
     ("docs/migrating.md", "trestle import trestle", "tests/migrate/from_server.rs", Words),
     ("docs/migrating.md", "export AZURE", "tests/migrate/azure.rs", Words),
+    ("docs/tls.md", "", "tests/commands/tls_page.rs", By("docs/tls.md")),
 ];
 /// The server that the page on installation starts, and how it is started here: on free ports, and stopped.
 const SERVE: (&str, &str) = (

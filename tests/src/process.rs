@@ -74,6 +74,13 @@ impl Server {
         Self::start_as(command, "127.0.0.1:0", args, settings)
     }
 
+    /// The same as the first, in a folder that relative paths of arguments and settings are in.
+    pub fn start_in(folder: &Path, args: &[&str], settings: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(server_binary());
+        command.current_dir(folder);
+        Self::start_as(command, "127.0.0.1:0", args, settings)
+    }
+
     fn start_as(
         mut command: Command,
         address: &str,
