@@ -17,7 +17,8 @@ use tokio_rustls::rustls::{ClientConfig, Error, RootCertStore, crypto::ring};
 /// Longest wait for a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
-/// A client that opens a connection for each request: one that is used again may be closed by its server at that moment.
+/// A client that opens a connection for each request: one that is used again may be closed by its server at that
+/// moment.
 pub type OneRequestClient = Client<HttpsConnector<TcpConnector>, Empty<Bytes>>;
 
 /// A client that is made for the first request, since that reads every CA certificate of the system. Clones share it.
