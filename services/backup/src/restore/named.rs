@@ -98,11 +98,13 @@ fn named(
                     remaining.insert(object.name, None);
                     continue;
                 };
-                let Some(found) = found.take() else { continue };
-                // An earlier version copied what was cut short.
-                if let Some(reason) = object.difference(found.bytes) {
+                // An earlier version copied what was cut short. Another row may still name what is there.
+                let difference = found.as_ref().and_then(|found| object.difference(found.bytes));
+                if let Some(reason) = difference {
                     note(&mut named, object.name.to_string(), &reason);
-                } else if sender.blocking_send(found).is_err() {
+                } else if let Some(found) = found.take()
+                    && sender.blocking_send(found).is_err()
+                {
                     // The error is that of the object before it.
                     return Ok(named);
                 }
