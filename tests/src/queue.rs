@@ -204,9 +204,17 @@ impl Queue {
 
     /// Peeks up to so many messages.
     pub async fn peek(&self, max: u32) -> Result<Vec<proto::Message>, CallError> {
-        let (queue, max_messages) = (self.name(), Some(max));
-        let request = proto::PeekMessagesRequest { queue, max_messages };
-        Ok(self.client().peek_messages(request).await?.into_inner().messages)
+        let request = proto::PeekMessagesRequest { max_messages: Some(max), ..Default::default() };
+        Ok(self.peek_as(request).await?.messages)
+    }
+
+    /// Peeks with this request, at this queue.
+    pub async fn peek_as(
+        &self,
+        request: proto::PeekMessagesRequest,
+    ) -> Result<proto::PeekMessagesResponse, CallError> {
+        let request = proto::PeekMessagesRequest { queue: self.name(), ..request };
+        Ok(self.client().peek_messages(request).await?.into_inner())
     }
 
     /// Updates a message; its new receipt.

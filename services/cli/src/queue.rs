@@ -90,7 +90,7 @@ async fn message(
             let options = messages::ReceiveOptions { queue, limit, visibility_timeout, wait };
             messages::receive(context, options, delete).await
         }
-        MessageCommand::Peek(args) => messages::peek(context, args.queue, args.count.limit).await,
+        MessageCommand::Peek(args) => messages::peek(context, args).await,
         MessageCommand::Delete(args) => messages::delete(context, args).await,
         MessageCommand::Extend { receipt, visibility_timeout, text } => {
             messages::extend(context, receipt, visibility_timeout, text).await

@@ -157,9 +157,9 @@ stored access policies; snapshots with --snapshots. A blob that changes while it
 archived, is named and not copied. Not copied: streams of logs, staged blocks, versions, leases,
 timestamps and etags, dequeue counts, service properties.
 
-The protocol has no way to read all messages of a queue and leave them: the first 32 visible messages
-of each queue are copied, and of an ordering group the first one only. Messages that remain make the
-exit code 1; name tables and containers to copy no queues.
+Every message of a queue is copied: visible, delayed, received, and behind another one of its
+ordering group, whose order remains. A server of an earlier version shows the first 32 visible ones
+only. Messages that remain make the exit code 1; name tables and containers to copy no queues.
 
 The source should not be written to meanwhile. Progress is kept in HOST-PORT.trestle-import in the
 current directory until the import ends; --resume continues there, and nothing is duplicated. At the

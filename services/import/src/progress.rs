@@ -110,6 +110,9 @@ pub(super) struct QueueProgress {
     pub(super) sent: Digest,
     /// The first ones that are visible at once, to compare with a peek.
     pub(super) first: Vec<Hash>,
+    /// Where a peek of the source continues.
+    #[serde(default)]
+    pub(super) page_token: String,
     /// Messages that remain in the source because they cannot be copied without being received.
     pub(super) remaining: u64,
     /// Messages that are counted and may still be read again from the source.

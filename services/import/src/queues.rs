@@ -174,7 +174,8 @@ impl ImportTarget<'_> {
     /// Whether the first messages of a queue match those that were sent first.
     pub(super) async fn begins_with(&self, name: &str, first: &[Hash]) -> Result<bool, CliError> {
         let session = self.session;
-        let request = PeekMessagesRequest { queue: name.to_owned(), max_messages: Some(PEEK_MAX) };
+        let (queue, max_messages) = (name.to_owned(), Some(PEEK_MAX));
+        let request = PeekMessagesRequest { queue, max_messages, ..Default::default() };
         let peek = repeated(async || session.queues().peek_messages(request.clone()).await);
         let peeked = peek.await?.into_inner().messages;
         let first: HashSet<_> = first.iter().copied().collect();

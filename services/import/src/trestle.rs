@@ -203,7 +203,8 @@ impl Trestle {
         selection: &Selection,
         copy: &CopyArgs,
     ) -> Result<(Self, ImportPlan), CliError> {
-        let why_remaining = "in the source; a peek shows the first 32 that are visible";
+        let why_remaining =
+            "in the source: it changed meanwhile, or is of a version that shows the first 32";
         let mut plan = ImportPlan { why_remaining, ..ImportPlan::default() };
         let is_all = selection.is_everything();
         let tables = (!is_all).then_some(selection.tables.as_slice());

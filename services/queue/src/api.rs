@@ -274,12 +274,13 @@ impl QueueService for QueueApi {
     ) -> Result<Response<proto::PeekMessagesResponse>, Status> {
         let recorder = StatisticsRecorder::of(request.extensions());
         let (access, message) = self.enter(request, Need::Peek).await?;
-        let (queue, max) = parse::peek(message).map_err(rejected)?;
-        let found = self.messages.peek(&access, &queue, max).await.map_err(rejected)?;
-        let messages = found.into_iter().map(|(state, body)| render::message(&state, body));
+        let (queue, peek) = parse::peek(message).map_err(rejected)?;
+        let page = self.messages.peek(&access, &queue, &peek).await.map_err(rejected)?;
+        let messages = page.messages.into_iter().map(render::peeked);
         let messages: Vec<_> = messages.collect();
         record_returned(&recorder, messages.iter().map(Some));
-        answer(Ok(proto::PeekMessagesResponse { messages }))
+        let next_page_token = page.next_page_token.unwrap_or_default();
+        answer(Ok(proto::PeekMessagesResponse { messages, next_page_token }))
     }
 
     async fn update_message(

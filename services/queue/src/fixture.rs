@@ -25,6 +25,7 @@ use crate::{
     keys::{self, KEYSPACES, QueueId},
     messages::{Delivered, MessageOperations},
     model::queue_name,
+    peek::{Peek, Peeked},
     receipt::Claimed,
     receive::Receive,
     record::QueueSettings,
@@ -203,6 +204,13 @@ impl Fixture {
     }
 
     /// Deletes deliveries, each by its valid receipt.
+    /// Visible messages, up to so many.
+    pub(crate) async fn peek(&self, max: usize) -> Vec<Peeked> {
+        let peek = Peek { max, page_token: String::new(), is_every: false };
+        let page = self.messages.peek(&self.access, &self.name, &peek).await;
+        page.expect("readable").messages
+    }
+
     pub(crate) async fn delete(&self, delivered: &[Delivered]) {
         let claimed = delivered.iter().map(claimed).collect();
         let deleted = self.messages.delete(&self.access, &self.name, claimed).await;

@@ -172,14 +172,27 @@ pub(crate) async fn find(
     now: Ticks,
 ) -> Result<Option<(MessageState, Body)>, QueueError> {
     let state = snapshot.get(&keys::state(id, slot)).await?;
-    let body = snapshot.get(&keys::body(id, slot.sequence)).await?;
-    let read = || {
-        let Some(state) = MessageState::unexpired(state.as_ref(), now)? else { return Ok(None) };
-        let body = body.ok_or_else(|| QueueError::corrupt("a message without a body"))?;
-        Ok::<_, QueueError>(Some((state, Body::decode(&body)?)))
-    };
-    Ok(read().unwrap_or_else(|error| {
-        tracing::error!(%error, sequence = slot.sequence, "a message cannot be read");
-        None
-    }))
+    let state = readable(slot.sequence, MessageState::unexpired(state.as_ref(), now));
+    let Some(state) = state.flatten() else { return Ok(None) };
+    let body = body_of(snapshot, id, slot.sequence).await?;
+    Ok(body.map(|body| (state, body)))
+}
+
+/// The body of a message that exists in a snapshot; none of an unreadable one, which is only logged.
+///
+/// # Errors
+/// A failed read.
+pub(crate) async fn body_of(
+    snapshot: &dyn Snapshot,
+    id: QueueId,
+    sequence: u64,
+) -> Result<Option<Body>, QueueError> {
+    let body = snapshot.get(&keys::body(id, sequence)).await?;
+    let body = body.ok_or_else(|| QueueError::corrupt("a message without a body"));
+    Ok(readable(sequence, body.and_then(|body| Body::decode(&body))))
+}
+
+/// What was read of a message, if it could be.
+pub(crate) fn readable<T>(sequence: u64, read: Result<T, QueueError>) -> Option<T> {
+    read.inspect_err(|error| tracing::error!(%error, sequence, "a message cannot be read")).ok()
 }

@@ -22,11 +22,12 @@ use crate::{
     error::QueueError,
     keys::KEYSPACES,
     messages::MessageOperations,
+    peek::{Peek, Peeked},
     receipt::Claimed,
     receive::Receive,
     record::{DeadLetter, QueueSettings},
     send::NewMessage,
-    stored::{Body, MessageState, Payload},
+    stored::{Body, Payload},
     sweep::{SweepScope, Sweeper},
     update::Update,
 };
@@ -173,8 +174,16 @@ impl Real {
         }
     }
 
-    async fn peek(&self, name: &QueueName) -> Vec<(MessageState, Body)> {
-        self.messages.peek(&self.access, name, 1000).await.expect("readable")
+    /// The visible messages, or every one, in pages of two.
+    async fn peek(&self, name: &QueueName, is_every: bool) -> Vec<Peeked> {
+        let mut peek = Peek { max: 2, page_token: String::new(), is_every };
+        let mut messages = Vec::new();
+        loop {
+            let page = self.messages.peek(&self.access, name, &peek).await.expect("readable");
+            messages.extend(page.messages);
+            let Some(next) = page.next_page_token else { return messages };
+            peek.page_token = next;
+        }
     }
 
     /// Sends a message; returns false for a duplicate.
@@ -304,8 +313,16 @@ async fn compare(real: &Real, plain: &Plain) -> Result<(), TestCaseError> {
     let now = real.now();
     for (name, messages) in [(&real.work, &plain.work), (&real.dead, &plain.dead)] {
         let expected: Vec<_> = Plain::peek(messages, now).iter().map(seen).collect();
-        let found = real.peek(name).await;
-        let found: Vec<_> = found.iter().map(|(s, body)| (text(body), s.dequeue_count)).collect();
+        let found = async |is_every| -> Vec<_> {
+            let found = real.peek(name, is_every).await;
+            found.iter().map(|it| (text(&it.body), it.state.dequeue_count)).collect()
+        };
+        prop_assert_eq!(found(false).await, expected, "{}", name);
+        let unexpired = messages.iter().filter(|message| !message.has_expired(now));
+        let (mut expected, mut found): (Vec<_>, _) =
+            (unexpired.map(seen).collect(), found(true).await);
+        expected.sort_unstable();
+        found.sort_unstable();
         prop_assert_eq!(found, expected, "{}", name);
         let count = u64::try_from(messages.len()).expect("fits");
         prop_assert_eq!(real.count(name).await, count, "{}", name);

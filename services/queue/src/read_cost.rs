@@ -86,10 +86,7 @@ async fn scans_pass_few_tombstones_of_consumed_messages() {
         fixture.engine.take();
 
         fixture.fill(100, 0).await;
-        assert_eq!(
-            fixture.messages.peek(&fixture.access, &fixture.name, 32).await.expect("read").len(),
-            32
-        );
+        assert_eq!(fixture.peek(32).await.len(), 32);
         fixture.consume(100, 1).await;
         fixture.count().await;
 

@@ -4,10 +4,11 @@ mod lifetime;
 
 use std::time::Duration;
 
-use trestle_proto::queue::v1::message::Body;
+use tonic::Code;
+use trestle_proto::queue::v1::{Message, OutgoingMessage, PeekMessagesRequest, message::Body};
 use trestle_tests::{
-    World, data, delayed, queue_scenario, receipt_of, receipt_of_sent, seconds, text, text_of,
-    texts, with_ttl, without_expiry,
+    Queue, World, data, delayed, queue_scenario, receipt_of, receipt_of_sent, seconds, text,
+    text_of, texts, with_ttl, without_expiry,
 };
 
 queue_scenario!(
@@ -16,6 +17,8 @@ queue_scenario!(
     messages_are_received_oldest_first,
     receive_from_an_empty_queue_returns_nothing,
     peek_changes_nothing_and_returns_visible_messages_only,
+    every_message_is_peeked_at_page_by_page,
+    a_page_token_continues_its_own_peek_only,
     text_and_binary_bodies_round_trip,
 );
 
@@ -95,6 +98,83 @@ async fn peek_changes_nothing_and_returns_visible_messages_only(world: &World) {
     }
     assert_eq!(queue.peek(1).await.unwrap().len(), 1);
     assert_eq!(queue.count().await, 3, "invisible ones included");
+}
+
+/// A queue with visible messages, and others that are received, delayed, and behind another one of their group.
+async fn mixed(world: &World) -> Queue {
+    let queue = world.queue("jobs").await;
+    for name in ["a", "b", "c"] {
+        queue.send(text(name)).await.unwrap();
+    }
+    queue.receive(1, seconds(3600)).await.unwrap();
+    queue.send(delayed(text("late"), seconds(7200))).await.unwrap();
+    for name in ["x", "y", "z"] {
+        let grouped = OutgoingMessage { ordering_group: "g".to_owned(), ..text(name) };
+        queue.send(grouped).await.unwrap();
+    }
+    queue
+}
+
+/// The messages of every page.
+async fn pages(queue: &Queue, max: u32, include_invisible: bool) -> Vec<Message> {
+    let (mut messages, max_messages) = (Vec::new(), Some(max));
+    let mut request =
+        PeekMessagesRequest { max_messages, include_invisible, ..PeekMessagesRequest::default() };
+    loop {
+        let page = queue.peek_as(request.clone()).await.unwrap();
+        assert!(page.messages.len() <= max as usize, "{page:?}");
+        messages.extend(page.messages);
+        if page.next_page_token.is_empty() {
+            return messages;
+        }
+        request.page_token = page.next_page_token;
+    }
+}
+
+async fn every_message_is_peeked_at_page_by_page(world: &World) {
+    let queue = mixed(world).await;
+
+    for max in [1, 2, 3, 32] {
+        let visible = pages(&queue, max, false).await;
+        assert_eq!(visible.iter().map(text_of).collect::<Vec<_>>(), ["b", "c", "x"]);
+        assert!(visible.iter().all(|message| message.visible_time.is_none()));
+
+        let every = pages(&queue, max, true).await;
+        let found: Vec<_> = every.iter().map(text_of).collect();
+        assert_eq!(found, ["b", "c", "x", "a", "late", "y", "z"]);
+        let behind = every.iter().filter(|message| message.visible_time.is_none());
+        assert_eq!(behind.map(text_of).collect::<Vec<_>>(), ["y", "z"]);
+        let times: Vec<_> = every.iter().filter_map(|message| message.visible_time).collect();
+        assert!(
+            times
+                .windows(2)
+                .all(|pair| (pair[0].seconds, pair[0].nanos) <= (pair[1].seconds, pair[1].nanos))
+        );
+    }
+    assert_eq!(queue.count().await, 7, "nothing is received");
+}
+
+async fn a_page_token_continues_its_own_peek_only(world: &World) {
+    const WRONG: (Code, &str) = (Code::InvalidArgument, "INVALID_QUERY_PARAMETER_VALUE");
+    let queue = mixed(world).await;
+    let page = |page_token: &str, include_invisible| {
+        let page_token = page_token.to_owned();
+        queue.peek_as(PeekMessagesRequest {
+            page_token,
+            include_invisible,
+            ..PeekMessagesRequest::default()
+        })
+    };
+    let of_visible = page("", false).await.unwrap().next_page_token;
+    let of_every = page("", true).await.unwrap().next_page_token;
+
+    for (token, include_invisible) in [(&*of_visible, true), (&of_every, false), ("x", false)] {
+        let error = page(token, include_invisible).await.unwrap_err();
+        assert_eq!(error.kind(), WRONG, "{token} {include_invisible}");
+    }
+    queue.clear().await.unwrap();
+    assert_eq!(page(&of_visible, false).await.unwrap_err().kind(), WRONG);
+    assert_eq!(page("", true).await.unwrap().messages, []);
 }
 
 async fn text_and_binary_bodies_round_trip(world: &World) {

@@ -51,7 +51,11 @@ pub(super) async fn perform(
             Ok(reply::xml(xml::write_deliveries(&answer.deliveries)))
         }
         OnMessages::Peek { max } => {
-            let request = proto::PeekMessagesRequest { queue, max_messages: max };
+            let request = proto::PeekMessagesRequest {
+                queue,
+                max_messages: max,
+                ..proto::PeekMessagesRequest::default()
+            };
             let answer: proto::PeekMessagesResponse = call.unary(path, &request).await?;
             Ok(reply::xml(xml::write_peeked(&answer.messages)))
         }

@@ -127,7 +127,8 @@ impl QueueWorker {
 
     async fn peek(&self) -> Result<usize, Status> {
         let max_messages = Some(self.args.batch);
-        let request = PeekMessagesRequest { queue: self.queue.clone(), max_messages };
+        let queue = self.queue.clone();
+        let request = PeekMessagesRequest { queue, max_messages, ..Default::default() };
         Ok(self.session.queues().peek_messages(request).await?.into_inner().messages.len())
     }
 

@@ -21,11 +21,15 @@ use trestle_proto::queue::v1::{
     update_message_request::Body as NewBody,
 };
 
-use super::{Context, MessageArgs, ReceiptArgs};
+use super::{Context, MessageArgs, PeekArgs, ReceiptArgs};
 use crate::datetime;
 
 /// Most messages of one call. The server's limit.
 pub(super) const BATCH_MAX: usize = 100;
+/// Most messages of one peek. The server's limit.
+const PEEK_MAX: u32 = 32;
+/// What is printed in place of messages.
+const NO_MESSAGES: &str = "no messages";
 /// Longest text that is read from standard input; the server's limit is lower.
 const INPUT_BYTES_MAX: u64 = 1024 * 1024;
 /// Most messages of one redrive. The server's limit.
@@ -248,15 +252,39 @@ async fn update(
 }
 
 /// Prints messages without receiving them.
-pub(super) async fn peek(context: &mut Context, queue: String, limit: u32) -> Result<(), CliError> {
-    let request = PeekMessagesRequest { queue, max_messages: Some(limit) };
-    let messages = context.session.queues().peek_messages(request).await?.into_inner().messages;
-    print(context, &messages.iter().map(to_json).collect::<Vec<_>>())
+pub(super) async fn peek(context: &mut Context, args: PeekArgs) -> Result<(), CliError> {
+    let PeekArgs { queue, count, all } = args;
+    let max_messages = Some(if all { PEEK_MAX } else { count.limit });
+    let mut request =
+        PeekMessagesRequest { queue, max_messages, include_invisible: all, ..Default::default() };
+    let mut is_empty = true;
+    loop {
+        let peeked = context.session.queues().peek_messages(request.clone()).await?.into_inner();
+        is_empty &= peeked.messages.is_empty();
+        records(context, &peeked.messages.iter().map(peeked_json).collect::<Vec<_>>())?;
+        request.page_token = peeked.next_page_token;
+        if !all || request.page_token.is_empty() {
+            return context.output.unless_empty(!is_empty, NO_MESSAGES);
+        }
+    }
 }
 
-fn print(context: &mut Context, records: &[Value]) -> Result<(), CliError> {
+fn peeked_json(message: &Message) -> Value {
+    let visible = message.visible_time.as_ref().and_then(datetime::format);
+    match visible {
+        Some(visible) => with_fields(to_json(message), json!({ "next_visible_time": visible })),
+        None => to_json(message),
+    }
+}
+
+fn print(context: &mut Context, found: &[Value]) -> Result<(), CliError> {
+    records(context, found)?;
+    context.output.unless_empty(!found.is_empty(), NO_MESSAGES)
+}
+
+fn records(context: &mut Context, found: &[Value]) -> Result<(), CliError> {
     context.output.records(
-        records,
+        found,
         &[
             "message_id",
             "insertion_time",
@@ -268,8 +296,7 @@ fn print(context: &mut Context, records: &[Value]) -> Result<(), CliError> {
             "expiration_time",
             "next_visible_time",
         ],
-    )?;
-    context.output.unless_empty(!records.is_empty(), "no messages")
+    )
 }
 
 /// Redrives messages to their source queue or another one.

@@ -82,26 +82,44 @@ async fn list(server: &TrestleSource) -> Result<Vec<(Renamed, Queue)>, CliError>
     }
 }
 
-/// Copies the messages of a queue that a peek shows.
+/// Copies the messages of a queue, whether they are visible or not.
 pub(super) async fn copy(
     server: &TrestleSource,
     target: ImportTarget<'_>,
     Renamed { from, to }: &Renamed,
 ) -> Result<(), CliError> {
     let tracker = target.tracker;
-    let is_open =
-        tracker.read(|progress| progress.queues.get(to).is_some_and(|queue| !queue.complete));
-    if !is_open {
-        return Ok(());
-    }
-    let session = &server.session;
-    let request = PeekMessagesRequest { queue: from.clone(), max_messages: Some(PEEK_MAX) };
-    let peek = async || session.queues().peek_messages(request.clone()).await;
-    let messages = server.call(peek, &format!("messages of queue `{from}`")).await?.messages;
-    let unordered = unordered_groups(&messages);
-    let batch: Vec<_> = messages.into_iter().map(|it| source_message(it, &unordered)).collect();
-    if !batch.is_empty() {
-        target.send(to, batch, true).await?;
+    let page_token = tracker.read(|progress| {
+        let queue = progress.queues.get(to)?;
+        (!queue.complete).then(|| queue.page_token.clone())
+    });
+    let Some(page_token) = page_token else { return Ok(()) };
+    let (session, max_messages) = (&server.session, Some(PEEK_MAX));
+    let mut request = PeekMessagesRequest {
+        queue: from.clone(),
+        max_messages,
+        page_token,
+        include_invisible: true,
+    };
+    loop {
+        let peek = async || session.queues().peek_messages(request.clone()).await;
+        let page = server.call(peek, &format!("messages of queue `{from}`")).await?;
+        let unordered = unordered_groups(&page.messages);
+        let batch = page.messages.into_iter().map(|it| source_message(it, &unordered));
+        let batch: Vec<_> = batch.collect();
+        if !batch.is_empty() {
+            target.send(to, batch, true).await?;
+        }
+        request.page_token = page.next_page_token;
+        tracker.change(|progress| {
+            let Some(queue) = progress.queues.get_mut(to) else { return };
+            queue.page_token.clone_from(&request.page_token);
+            // Only this page may be read again.
+            queue.counted.clear();
+        });
+        if request.page_token.is_empty() {
+            break;
+        }
     }
     let request = GetQueueRequest { queue: from.clone() };
     let get = async || session.queues().get_queue(request.clone()).await;
@@ -114,11 +132,12 @@ pub(super) async fn copy(
     Ok(())
 }
 
-/// The groups with several messages that can be received now: they have no order any more, since they were moved from
-/// another queue.
+/// The groups with several messages that wait for none of their group: they have no order any more, since they were
+/// moved from another queue.
 fn unordered_groups(messages: &[Message]) -> HashSet<String> {
     let (mut once, mut again) = (HashSet::new(), HashSet::new());
-    for Message { ordering_group, .. } in messages {
+    let first = messages.iter().filter(|message| message.visible_time.is_some());
+    for Message { ordering_group, .. } in first {
         if !once.insert(ordering_group) {
             again.insert(ordering_group.clone());
         }
@@ -142,14 +161,13 @@ fn source_message(message: Message, unordered: &HashSet<String>) -> SourceMessag
         Some(message::Body::Data(data)) => Ok(Body::Data(data)),
         None => Err("the source returned no body".to_owned()),
     };
-    let expires = message.expiration_time;
+    let ticks = |time: prost_types::Timestamp| Ticks::from_unix(time.seconds, time.nanos);
     SourceMessage {
         id: message.message_id,
         position: 0,
         body,
-        // A peek shows visible messages only.
-        visible: None,
-        expires: expires.and_then(|it| Ticks::from_unix(it.seconds, it.nanos)),
+        visible: message.visible_time.and_then(ticks),
+        expires: message.expiration_time.and_then(ticks),
         dequeue_count: message.dequeue_count,
         ordering_group,
     }
@@ -163,31 +181,39 @@ mod tests {
 
     fn of_group(group: &str) -> Message {
         let body = Some(message::Body::Text(group.to_owned()));
-        Message { ordering_group: group.to_owned(), body, ..Message::default() }
+        let visible_time = Some(prost_types::Timestamp { seconds: 1_800_000_000, nanos: 0 });
+        Message { ordering_group: group.to_owned(), body, visible_time, ..Message::default() }
     }
 
     #[test]
     fn only_messages_that_are_ordered_keep_their_group() {
         let moved =
             Message { dead_letter_origin: Some(DeadLetterOrigin::default()), ..of_group("moved") };
-        let messages = [of_group(""), of_group("a"), of_group("b"), moved, of_group("b")];
+        let behind = Message { visible_time: None, ..of_group("a") };
+        let messages = [of_group(""), of_group("a"), of_group("b"), moved, of_group("b"), behind];
 
         let unordered = unordered_groups(&messages);
 
         let groups = messages.map(|message| source_message(message, &unordered).ordering_group);
-        assert_eq!(groups, ["", "a", "", "", ""]);
+        assert_eq!(groups, ["", "a", "", "", "", "a"]);
     }
 
     #[test]
-    fn a_message_keeps_its_body_and_its_expiry() {
+    fn a_message_keeps_its_body_and_its_times() {
         let at = prost_types::Timestamp { seconds: 1_900_000_000, nanos: 500 };
         let body = Some(message::Body::Data(vec![1, 2].into()));
-        let message = Message { expiration_time: Some(at), body, ..Message::default() };
+        let message = Message {
+            expiration_time: Some(at),
+            visible_time: Some(at),
+            body,
+            ..Message::default()
+        };
 
         let kept = source_message(message, &HashSet::new());
 
         assert_eq!(kept.body, Ok(Body::Data(vec![1, 2].into())));
         assert_eq!(kept.expires, Ticks::from_unix(1_900_000_000, 500));
+        assert_eq!(kept.visible, kept.expires);
         let empty = source_message(Message::default(), &HashSet::new());
         assert!(empty.body.is_err() && empty.expires.is_none());
     }

@@ -12,6 +12,7 @@ use super::item_error;
 use crate::{
     deduplication::Sent,
     messages::Delivered,
+    peek::Peeked,
     receipt::Receipt,
     record::QueueRecord,
     stats::QueueStats,
@@ -64,7 +65,13 @@ pub(super) fn message(state: &MessageState, body: Body) -> proto::Message {
         dead_letter_origin: origin,
         ordering_group: body.group.unwrap_or_default(),
         body: Some(payload(body.payload)),
+        visible_time: None,
     }
+}
+
+/// A message that was peeked at.
+pub(super) fn peeked(Peeked { state, body, visible_at }: Peeked) -> proto::Message {
+    proto::Message { visible_time: visible_at.map(Into::into), ..message(&state, body) }
 }
 
 fn payload(payload: Payload) -> ProtoBody {

@@ -55,9 +55,9 @@ async fn expired_message_is_not_found_by_any_call(world: &World) {
     assert_eq!(queue.receive(32, seconds(30)).await.unwrap(), []);
     for receipt in [receipt_of(&held[0]), updated] {
         let late = queue.delete(receipt.clone()).await.unwrap_err();
-        assert_eq!(late.kind(), (tonic::Code::NotFound, "MESSAGE_NOT_FOUND"));
+        assert_eq!(late.kind(), (Code::NotFound, "MESSAGE_NOT_FOUND"));
         let late = queue.update(receipt, seconds(1), None).await.unwrap_err();
-        assert_eq!(late.kind(), (tonic::Code::NotFound, "MESSAGE_NOT_FOUND"));
+        assert_eq!(late.kind(), (Code::NotFound, "MESSAGE_NOT_FOUND"));
     }
 }
 
@@ -92,7 +92,7 @@ async fn clear_removes_invisible_messages_too(world: &World) {
     assert_eq!(queue.count().await, 0);
     assert_eq!(queue.peek(32).await.unwrap(), []);
     let late = queue.delete(receipt_of(&held[0])).await.unwrap_err();
-    assert_eq!(late.kind(), (tonic::Code::NotFound, "MESSAGE_NOT_FOUND"));
+    assert_eq!(late.kind(), (Code::NotFound, "MESSAGE_NOT_FOUND"));
     queue.send(text("d")).await.unwrap();
     assert_eq!(texts(&queue.receive(32, seconds(30)).await.unwrap()), ["d"]);
     assert_eq!(queue.count().await, 1);

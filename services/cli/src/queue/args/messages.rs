@@ -119,6 +119,9 @@ pub struct PeekArgs {
     /// How many
     #[command(flatten)]
     pub(crate) count: MessageCountArgs,
+    /// Every message: also those that are delayed, received, or behind another one of their ordering group
+    #[arg(long, conflicts_with = "limit")]
+    pub(crate) all: bool,
 }
 
 /// A received message.

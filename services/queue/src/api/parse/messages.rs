@@ -18,6 +18,7 @@ use trestle_proto::queue::v1::{
 
 use super::{Between, count, duration, finish, redrive_count, short_text, visibility_timeout};
 use crate::{
+    peek::Peek,
     receipt::{Claimed, Receipt, malformed},
     receive::Receive,
     send::{Attempt, NewMessage},
@@ -143,11 +144,12 @@ pub(in crate::api) fn receive(
 /// A peek.
 pub(in crate::api) fn peek(
     request: proto::PeekMessagesRequest,
-) -> Result<(QueueName, usize), Fault> {
+) -> Result<(QueueName, Peek), Fault> {
     let mut violations = Violations::default();
     let queue = QueueName::parse(request.queue, "queue", &mut violations);
     let max = received(request.max_messages, &mut violations);
-    finish(violations, queue.map(|queue| (queue, max)))
+    let (page_token, is_every) = (request.page_token, request.include_invisible);
+    finish(violations, queue.map(|queue| (queue, Peek { max, page_token, is_every })))
 }
 
 fn received(max: Option<u32>, violations: &mut Violations) -> usize {

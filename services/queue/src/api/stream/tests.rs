@@ -20,7 +20,7 @@ fn consumer(fixture: &Fixture) -> Consumer {
 }
 
 async fn visible(fixture: &Fixture) -> usize {
-    fixture.messages.peek(&fixture.access, &fixture.name, SENT).await.expect("readable").len()
+    fixture.peek(SENT).await.len()
 }
 
 /// A client that opens a stream with credit for every message and sends no further request.
