@@ -74,7 +74,8 @@ impl Backups {
         serde_json::from_str::<Value>(&shown).unwrap()["lists"].as_u64().unwrap()
     }
 
-    /// The files of the target, by their paths in it.
+    /// The files of the target, by their paths in it, without drafts: a command that is ended may leave one, under the
+    /// name of the file with `#` and a number, and both may be one file then.
     fn parts(&self) -> Vec<PathBuf> {
         let mut parts = Vec::new();
         let mut folders = vec![self.path("target")];
@@ -84,6 +85,7 @@ impl Backups {
                 if path.is_dir() { folders.push(path) } else { parts.push(path) }
             }
         }
+        parts.retain(|path| !path.to_str().unwrap().contains('#'));
         parts.sort();
         parts
     }
