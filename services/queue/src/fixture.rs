@@ -203,14 +203,14 @@ impl Fixture {
         self.messages.receive(&self.access, &self.name, receive).await.expect("received")
     }
 
-    /// Deletes deliveries, each by its valid receipt.
-    /// Visible messages, up to so many.
+    /// The visible messages, at most this many.
     pub(crate) async fn peek(&self, max: usize) -> Vec<Peeked> {
         let peek = Peek { max, page_token: String::new(), is_every: false };
         let page = self.messages.peek(&self.access, &self.name, &peek).await;
         page.expect("readable").messages
     }
 
+    /// Deletes deliveries, each by its valid receipt.
     pub(crate) async fn delete(&self, delivered: &[Delivered]) {
         let claimed = delivered.iter().map(claimed).collect();
         let deleted = self.messages.delete(&self.access, &self.name, claimed).await;

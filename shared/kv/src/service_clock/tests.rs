@@ -43,7 +43,7 @@ fn agrees_with_a_wall_clock_that_does_not_step() {
     assert_eq!(clock.offset_ms(), 0);
 }
 
-/// Clocks whose reader is stopped after it has read the wall clock, so many times.
+/// Clocks whose reader is stopped after each of its first readings of the wall clock.
 struct StoppedReader {
     clocks: ManualClock,
     stops: AtomicU64,
