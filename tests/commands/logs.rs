@@ -4,6 +4,7 @@ mod append;
 mod damaged;
 mod documented;
 mod resumed;
+mod stats;
 
 use serde_json::Value;
 use trestle_tests::Server;

@@ -9,6 +9,7 @@ mod reads;
 mod signatures;
 mod signed_exports;
 mod streams;
+mod summaries;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -33,8 +33,8 @@ pub use blob::{BlobAddress, BlobCommand, ContainerCommand, CopyBlobArgs, CopySid
 #[cfg(feature = "testing")]
 pub use log::records_of_line;
 pub use log::{
-    AppendLogArgs, CreateStreamArgs, LineFormat, LogCommand, ReadLogArgs, SegmentsArgs,
-    TailLogArgs, UpdateStreamArgs,
+    AppendLogArgs, CreateStreamArgs, LineFormat, LogCommand, LogStatsArgs, ReadLogArgs,
+    SegmentsArgs, TailLogArgs, UpdateStreamArgs,
 };
 pub use queue::{
     DrainArgs, LoadArgs, MessageArgs, MessageCommand, PeekArgs, QueueCommand, QueueSettingsArgs,

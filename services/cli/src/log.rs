@@ -17,6 +17,7 @@ mod read;
 mod segments;
 mod settings;
 mod severity;
+mod stats;
 mod streams;
 mod tail;
 mod temporality;
@@ -24,8 +25,8 @@ mod verify;
 mod when;
 
 pub use args::{
-    AppendLogArgs, CreateStreamArgs, LogCommand, ReadLogArgs, SegmentsArgs, TailLogArgs,
-    UpdateStreamArgs,
+    AppendLogArgs, CreateStreamArgs, LogCommand, LogStatsArgs, ReadLogArgs, SegmentsArgs,
+    TailLogArgs, UpdateStreamArgs,
 };
 pub use input::LineFormat;
 #[cfg(feature = "testing")]
@@ -52,6 +53,7 @@ async fn dispatch(
         LogCommand::Delete { stream, yes } => streams::delete(context, stream, yes).await,
         LogCommand::Append(args) => Box::pin(append::run(context, *args, client)).await,
         LogCommand::Read(args) => read::run(context, args).await,
+        LogCommand::Stats(args) => stats::run(context, *args).await,
         LogCommand::Tail(args) => tail::run(context, args).await,
         LogCommand::Segments(args) => segments::list(context, args).await,
         LogCommand::Undelete { stream } => segments::undelete(context, stream).await,

@@ -62,8 +62,11 @@ fn of_blobs(command: &BlobCommand) -> bool {
 }
 
 fn of_logs(command: &LogCommand) -> bool {
-    use LogCommand::{List, Read, Segments, Show, Tail, Verify};
-    matches!(command, List { .. } | Show { .. } | Read(_) | Tail(_) | Segments(_) | Verify(_))
+    use LogCommand::{List, Read, Segments, Show, Stats, Tail, Verify};
+    matches!(
+        command,
+        List { .. } | Show { .. } | Read(_) | Stats(_) | Tail(_) | Segments(_) | Verify(_)
+    )
 }
 
 fn of_policies(command: &PolicyCommand) -> bool {

@@ -10,6 +10,7 @@ mod parse;
 mod read;
 mod render;
 mod streams;
+mod summarize;
 mod tail;
 #[cfg(test)]
 mod tests;
@@ -81,6 +82,7 @@ macro_rules! by_domain {
         impl LogService for LogApi {
             type AppendStreamStream = ResponseStream<proto::AppendStreamResponse>;
             type ReadRecordsStream = ResponseStream<proto::ReadRecordsResponse>;
+            type SummarizeRecordsStream = ResponseStream<proto::SummarizeRecordsResponse>;
             type TailRecordsStream = ResponseStream<proto::TailRecordsResponse>;
 
             $(async fn $method(
@@ -106,6 +108,15 @@ macro_rules! by_domain {
                 let recorder = StatisticsRecorder::of(request.extensions());
                 let (access, message) = enter(request, LogNeed::Read)?;
                 self.read(&access, message, recorder).await.map(Response::new).map_err(failed)
+            }
+
+            async fn summarize_records(
+                &self,
+                request: Request<proto::SummarizeRecordsRequest>,
+            ) -> Result<Response<Self::SummarizeRecordsStream>, Status> {
+                let recorder = StatisticsRecorder::of(request.extensions());
+                let (access, message) = enter(request, LogNeed::Read)?;
+                self.summarize(&access, message, recorder).await.map(Response::new).map_err(failed)
             }
 
             async fn tail_records(

@@ -10,7 +10,7 @@ mod tests;
 
 use std::{collections::BTreeSet, fmt, ops::Range};
 
-use trestle_filter::{Expr, FilterError};
+use trestle_filter::{Expr, FilterError, FilterPath};
 
 use self::{condition::LogCondition, dialect::LogDialect};
 use crate::row::{Property, RequiredEquality, RowFields, RowPredicate};
@@ -30,6 +30,21 @@ impl LogFilter {
         let expr = trestle_filter::parse::<LogDialect>(text)?;
         Ok(expr.map(|expr| Self { expr }))
     }
+}
+
+/// The property at a path as filters have it, such as `severity`, `attributes/http.route` or `attributes/'a key'`.
+///
+/// # Errors
+/// The rule, where no property is there.
+pub(crate) fn property(path: &str) -> Result<Property, String> {
+    let (name, key) = match path.split_once('/') {
+        None => (path, None),
+        Some((name, key)) => {
+            let quoted = key.strip_prefix('\'').and_then(|key| key.strip_suffix('\''));
+            (name, Some(quoted.map_or_else(|| key.to_owned(), |key| key.replace("''", "'"))))
+        }
+    };
+    dialect::property(&FilterPath { name: name.to_owned(), key })
 }
 
 /// Canonical text, which parses to the same filter.

@@ -1,7 +1,7 @@
 //! The log service: streams of log records, metric data points and spans, batched into Parquet segments.
 //!
 //! Three layers. `api` parses and renders protobuf and decides nothing. `streams`, `append`, `seal`, `merge`, `read`,
-//! `tail` and `sweep` work on domain types; their decisions are pure, around one snapshot or one commit. `keys`,
+//! `summarize`, `tail` and `sweep` work on domain types; their decisions are pure, around one snapshot or one commit. `keys`,
 //! `stored` and `batch` are the format of rows, `segment` that of objects.
 //!
 //! Records travel and are stored as they are encoded: an append validates them and stores their bytes in a batch, a row
@@ -46,6 +46,8 @@ mod segments;
 mod stored;
 mod stream;
 mod streams;
+mod summarize;
+mod summary;
 mod sweep;
 mod tail;
 mod threads;

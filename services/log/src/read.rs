@@ -19,7 +19,7 @@ use trestle_kv::{Direction, ScanLimit, Snapshot, after_key};
 use trestle_rpc::layer::shares::{Holder, Share};
 
 use self::tail_rows::TailRows;
-pub(crate) use self::{merged::MergedRows, open_segment::OpenSegment};
+pub(crate) use self::{merged::MergedRows, open_segment::OpenSegment, tail_rows::BATCHES_STEP};
 use crate::{
     error::LogError,
     keys::{self, StreamRow},
@@ -132,7 +132,7 @@ impl Logs {
         let head = snapshot.get(&keys::head(stream.record.id)).await?;
         let head = head.ok_or_else(|| LogError::StreamNotFound(stream.name.clone()))?;
         let head = Head::decode(&head)?;
-        let segments = overlapping(&*snapshot, stream, plan).await?;
+        let segments = overlapping(&*snapshot, stream, (&plan.times(), &plan.sequences)).await?;
         let rows_max = usize::try_from(rows_max).unwrap_or(usize::MAX);
         let of = (stream.record.id, &head);
         let held = share.ok_or_else(|| Holder::account_alone(stream.account.as_str()));
@@ -141,13 +141,12 @@ impl Logs {
     }
 }
 
-/// The segments of a stream that may have rows of a plan.
-async fn overlapping(
+/// The segments of a stream that may have rows of these times and sequences.
+pub(crate) async fn overlapping(
     snapshot: &dyn Snapshot,
     stream: &OpenStream,
-    plan: &ReadPlan,
+    (times, sequences): (&Range<u64>, &Range<u64>),
 ) -> Result<Vec<SegmentRecord>, LogError> {
-    let times = plan.times();
     // By the time of the newest record of each.
     let mut span = keys::rows_from(StreamRow::Segment, stream.record.id, times.start);
     let (mut segments, mut more) = (Vec::new(), true);
@@ -157,8 +156,8 @@ async fn overlapping(
         for entry in scan.entries {
             let segment = SegmentRecord::decode(&entry.value)?;
             if segment.min_time < times.end
-                && segment.min_sequence < plan.sequences.end
-                && segment.max_sequence >= plan.sequences.start
+                && segment.min_sequence < sequences.end
+                && segment.max_sequence >= sequences.start
             {
                 segments.push(segment);
             }

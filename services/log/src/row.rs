@@ -73,6 +73,39 @@ pub(crate) enum Property {
     Scope,
 }
 
+impl Property {
+    /// What a record has of it; none where it is absent. Identifiers are lower-case hexadecimal text.
+    pub(crate) fn value_in<'r>(&self, row: &'r dyn RowFields) -> Option<ValueRef<'r>> {
+        let text = |text: &'r str| Some(Cow::Borrowed(text)).filter(|text| !text.is_empty());
+        match self {
+            Self::Time => None,
+            Self::Sequence => i64::try_from(row.sequence()).ok().map(ValueRef::Int),
+            Self::Severity => {
+                Some(row.severity()).filter(|it| *it != 0).map(|it| ValueRef::Int(it.into()))
+            }
+            Self::SeverityText => text(row.severity_text()).map(ValueRef::Str),
+            Self::Body => row.body().map(|body| ValueRef::Str(body.into())),
+            Self::EventName => text(row.event_name()).map(ValueRef::Str),
+            Self::Value => row.value().map(ValueRef::Double),
+            Self::Temporality => text(row.temporality()).map(ValueRef::Str),
+            Self::IsMonotonic => row.is_monotonic().map(ValueRef::Bool),
+            Self::Unit => text(row.unit()).map(ValueRef::Str),
+            Self::TraceId => hexadecimal(row.trace_id()),
+            Self::SpanId => hexadecimal(row.span_id()),
+            Self::Attribute(key) => row.attribute(key),
+            Self::Resource(key) => row.resource(key),
+            Self::Scope => {
+                Some(row.scope_name()).filter(|name| !name.is_empty()).map(ValueRef::Str)
+            }
+        }
+    }
+}
+
+fn hexadecimal(id: &[u8]) -> Option<ValueRef<'static>> {
+    let text: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    Some(text).filter(|text| !text.is_empty()).map(|text| ValueRef::Str(text.into()))
+}
+
 /// A condition without which no record matches. Segments that cannot satisfy it are skipped.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum RequiredEquality {
@@ -99,4 +132,13 @@ pub(crate) trait RowPredicate: Send + Sync {
 
     /// Whether the record matches.
     fn matches(&self, row: &dyn RowFields) -> bool;
+}
+
+/// What takes in rows one by one, in any order.
+pub(crate) trait RowSink: Send + 'static {
+    /// What [`Self::take`] reads of a row; others of [`RowFields`] are absent.
+    fn properties(&self) -> Vec<Property>;
+
+    /// Takes in a row.
+    fn take(&mut self, row: &dyn RowFields);
 }

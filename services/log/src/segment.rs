@@ -21,7 +21,7 @@ mod tests;
 pub(crate) use cache::MetadataCache;
 pub(crate) use merge::{MergeSegmentsError, merge_segments};
 pub(crate) use metadata::load_metadata;
-pub(crate) use read::{SegmentRead, SegmentReader};
+pub(crate) use read::{FoldedSegment, SegmentRead, SegmentReader};
 pub(crate) use schema::{PromotedColumn, PromotedType, SegmentSchema};
 pub(crate) use sealed::SealedRow;
 pub(crate) use source::{ObjectSource, ReadSegmentError};

@@ -73,6 +73,7 @@ async fn outcomes(
         update_mask: Some(prost_types::FieldMask { paths: vec!["labels".to_owned()] }),
     };
     let tail = proto::TailRecordsRequest { stream: named(), ..Default::default() };
+    let summarize = proto::SummarizeRecordsRequest { stream: named(), ..Default::default() };
     let verify = proto::VerifySegmentRequest { stream: named(), id: u64::MAX };
     let drop_segment = proto::DropSegmentRequest { stream: named(), id: u64::MAX };
     // Behind the authorization: there is no such segment.
@@ -86,6 +87,7 @@ async fn outcomes(
         ("get", Some('r'), stream.get().await.map(drop)),
         ("segments", Some('r'), stream.segments().await.map(drop)),
         ("tail", Some('r'), done(client.tail_records(tail).await.map(drop))),
+        ("summarize", Some('r'), done(client.summarize_records(summarize).await.map(drop))),
         ("verify", Some('r'), absent(done(client.verify_segment(verify).await.map(drop)))),
         ("append", Some('a'), stream.append(&records).await.map(drop)),
         ("create", Some('c'), done(client.create_stream(create).await.map(drop))),

@@ -75,6 +75,17 @@ pub enum LogCommand {
     /// With -o table and -o plain a record is one line of text, not columns: time, severity, body, and the others as
     /// KEY=VALUE. -o csv has columns, -o jsonl every field.
     Read(ReadLogArgs),
+    /// Count records, and summarize their numbers, by time and by property
+    ///
+    /// The server reads the records, and returns the groups. STATISTIC is count, rate (records a second), sum, avg,
+    /// min, max, median or a percentile such as p95, within 1 % of the exact one. GROUP is second, minute, hour, day
+    /// or a time such as 5m, and properties by their names in filters. Groups are in order of time, then the largest
+    /// first.
+    ///
+    /// trestle log stats app by minute severity
+    ///
+    /// trestle log stats app p50 p99 rate --of attributes/duration_ms --since 1h by attributes/http.route
+    Stats(Box<LogStatsArgs>),
     /// Print the last records; with `-f`, those that follow too
     ///
     /// Records have the forms of `trestle log read`.
@@ -253,21 +264,36 @@ pub struct SegmentsArgs {
     pub(super) until: Option<TimeBound>,
 }
 
-/// Which records are printed, and what of them.
+/// Which records.
 #[derive(Debug, Clone, Args)]
-pub(super) struct RecordFilterArgs {
+pub(super) struct MatchingArgs {
     /// Only records that match, such as "severity ge 'error' and attributes/http.route eq '/pay'"
     #[arg(long, default_value = "", hide_default_value = true)]
     filter: String,
     /// Only records whose body has this text
     #[arg(long, value_name = "TEXT")]
     grep: Option<String>,
+}
+
+/// Which records are printed, and what of them.
+#[derive(Debug, Clone, Args)]
+pub(super) struct RecordFilterArgs {
+    /// Which records
+    #[command(flatten)]
+    matching: MatchingArgs,
     /// Only these fields, separated by commas, such as time,severity,body
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub(super) fields: Vec<String>,
 }
 
 impl RecordFilterArgs {
+    /// The condition of the records.
+    pub(super) fn condition(&self) -> String {
+        self.matching.condition()
+    }
+}
+
+impl MatchingArgs {
     /// The condition of both flags.
     pub(super) fn condition(&self) -> String {
         let Some(text) = &self.grep else { return self.filter.clone() };
@@ -300,6 +326,37 @@ pub struct ReadLogArgs {
     #[arg(long)]
     pub(super) reverse: bool,
     /// Also print what the read cost, on standard error
+    #[arg(long)]
+    pub(super) cost: bool,
+}
+
+/// Arguments of `stats`.
+#[derive(Debug, Clone, Args)]
+pub struct LogStatsArgs {
+    /// Name of the stream
+    pub(super) stream: String,
+    /// What is shown of each group; behind `by`, what the groups are [default: count]
+    #[arg(value_name = "STATISTIC... by GROUP")]
+    pub(super) words: Vec<String>,
+    /// The property with the numbers, such as value or attributes/duration_ms
+    #[arg(long, value_name = "PROPERTY")]
+    pub(super) of: Option<String>,
+    /// What the groups are, as behind `by`, separated by commas
+    #[arg(long, value_delimiter = ',', value_name = "GROUPS")]
+    pub(super) by: Vec<String>,
+    /// Records from this time on: 15m, 1h or 7d ago, or 2026-01-31T08:00:00Z
+    #[arg(long, value_parser = bound, value_name = "TIME")]
+    pub(super) since: Option<TimeBound>,
+    /// Records before this time
+    #[arg(long, value_parser = bound, value_name = "TIME")]
+    pub(super) until: Option<TimeBound>,
+    /// Which records
+    #[command(flatten)]
+    pub(super) matching: MatchingArgs,
+    /// At most this many groups, of each interval, the largest
+    #[arg(long, value_name = "N", value_parser = whole_number::<u64>(1..=u64::MAX))]
+    pub(super) limit: Option<u64>,
+    /// Also print what the summary cost, on standard error
     #[arg(long)]
     pub(super) cost: bool,
 }

@@ -191,7 +191,8 @@ pub(super) fn decoded(records: &[bytes::Bytes]) -> Result<Vec<Record>, CliError>
     decoded.map_err(|error| CliError::Protocol(error.to_string()))
 }
 
-fn report_cost(cost: &LogReadCost, json: bool) {
+/// Reports what a read cost, on standard error.
+pub(super) fn report_cost(cost: &LogReadCost, json: bool) {
     let LogReadCost { segments, bytes, records_scanned, records_returned } = *cost;
     report_line(&match json {
         true => {

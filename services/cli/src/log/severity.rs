@@ -50,6 +50,11 @@ pub(super) fn name_of(number: i32) -> &'static str {
     group.ok().and_then(|group| SHOWN.get(group)).copied().unwrap_or_default()
 }
 
+/// The name that is shown for the first number that has it; none for the others.
+pub(super) fn exact_name_of(number: i64) -> Option<&'static str> {
+    checked(number).filter(|number| number % 4 == 1).map(name_of)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -96,7 +96,7 @@ fn nanos(time: prost_types::Timestamp, field: &str, violations: &mut Violations)
 }
 
 /// A duration in a range, both ends included; none if it is absent or rejected.
-fn between(
+pub(super) fn between(
     given: Option<prost_types::Duration>,
     (least, most): (Duration, Duration),
     (field, rule): (&str, &str),

@@ -63,7 +63,7 @@ fn duration(duration: std::time::Duration) -> prost_types::Duration {
 }
 
 /// A time in nanoseconds since 1970.
-fn time(nanos: u64) -> prost_types::Timestamp {
+pub(super) fn time(nanos: u64) -> prost_types::Timestamp {
     prost_types::Timestamp {
         seconds: i64::try_from(nanos / SECOND_NANOS).unwrap_or(i64::MAX),
         nanos: i32::try_from(nanos % SECOND_NANOS).unwrap_or_default(),

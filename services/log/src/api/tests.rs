@@ -12,6 +12,7 @@ mod exports;
 mod item_exports;
 mod reads;
 mod streams;
+mod summaries;
 
 use super::*;
 use crate::fixture::{LogFixture, record};

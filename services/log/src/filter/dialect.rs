@@ -104,7 +104,7 @@ fn of(property: &Property) -> Kind {
     }
 }
 
-fn property(path: &FilterPath) -> Result<Property, String> {
+pub(super) fn property(path: &FilterPath) -> Result<Property, String> {
     property_at(path).ok_or_else(|| {
         let known = property_names();
         format!("No property of records is named `{}`, expected {known}", quoted(&path.to_string()))

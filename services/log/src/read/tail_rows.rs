@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Rows that one scan of batches reads.
-const BATCHES_STEP: ScanLimit = ScanLimit { rows: 1000, bytes: 4 * 1024 * 1024 };
+pub(crate) const BATCHES_STEP: ScanLimit = ScanLimit { rows: 1000, bytes: 4 * 1024 * 1024 };
 
 /// The unsealed records of a read, in its order.
 #[derive(Default)]

@@ -1,6 +1,7 @@
 //! Reads segments: a chunk of rows at a time, of one row group at a time.
 
 mod chunk;
+mod fold;
 mod prune;
 mod series;
 
@@ -8,6 +9,7 @@ use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 use trestle_kv::Direction;
 
+pub(crate) use self::fold::FoldedSegment;
 use self::{
     chunk::{ChunkRequest, MatchedRows, decode_matching, match_rows},
     series::SeriesGroup,

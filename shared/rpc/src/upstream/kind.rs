@@ -76,6 +76,7 @@ mod tests {
             "Read",
             "Find",
             "Tail",
+            "Summarize",
             "VerifyBlobs",
         ];
         let writes = [
@@ -114,28 +115,34 @@ mod tests {
             let begins = |words: &[&str]| words.iter().any(|word| name.starts_with(word));
             assert!(begins(&reads) != begins(&writes), "{path}");
             assert_eq!(kind.is_read, begins(&reads), "{path}");
-            assert_eq!(
-                kind.is_unary,
-                !begins(&[
-                    "Stream",
-                    "Import",
-                    "ReadBlob",
-                    "WriteBlob",
-                    "StageBlock",
-                    "AppendBlock",
-                    "WritePages",
-                    "CopyBlob",
-                    "AppendStream",
-                    "ReadRecords",
-                    "TailRecords",
-                    "VerifyBlobs",
-                ]),
-                "{path}"
-            );
         }
         let waiting = KINDS.iter().filter(|(_, kind)| kind.may_wait);
         let waiting: Vec<_> = waiting.map(|(path, _)| path.as_str()).collect();
         assert_eq!(waiting, ["/trestle.queue.v1.QueueService/ReceiveMessages"]);
         assert_eq!(kind_of("/trestle.table.v1.TableService/Absent"), MethodKind::default());
+    }
+
+    #[test]
+    fn the_contract_declares_exactly_the_methods_that_stream() {
+        let streams = [
+            "Stream",
+            "Import",
+            "ReadBlob",
+            "WriteBlob",
+            "StageBlock",
+            "AppendBlock",
+            "WritePages",
+            "CopyBlob",
+            "AppendStream",
+            "ReadRecords",
+            "SummarizeRecords",
+            "TailRecords",
+            "VerifyBlobs",
+        ];
+        for (path, kind) in KINDS.iter() {
+            let (_, name) = path.rsplit_once('/').expect("a path");
+            let is_stream = streams.iter().any(|word| name.starts_with(word));
+            assert_eq!(kind.is_unary, !is_stream, "{path}");
+        }
     }
 }

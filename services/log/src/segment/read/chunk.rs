@@ -9,12 +9,12 @@ use trestle_kv::Direction;
 
 use super::SegmentRead;
 use crate::{
-    row::RowFields as _,
+    row::{RowFields as _, RowSink},
     segment::{
         fetch::HeldRanges,
         metadata::CachedMetadata,
         plan::{ColumnSet, GroupRows, batch_rows, row_bytes},
-        row::ColumnArrays,
+        row::{ColumnArrays, SegmentRow},
         sealed::{RowEncoder, SealedRow},
         source::CorruptSegment,
         write::RowOrder,
@@ -70,15 +70,16 @@ impl RowRanges {
 /// The rows within the window that the predicate matches.
 pub(super) fn match_rows(request: &ChunkRequest) -> Result<MatchedRows, CorruptSegment> {
     let mut matched = RowRanges(Vec::new());
-    each_match(request, |row, _| matched.push(row))?;
+    each_match(request, |at, _| matched.push(at))?;
     Ok(MatchedRows::Some(matched))
 }
 
 /// The same, in the order of the read.
 pub(super) fn order_rows(request: &ChunkRequest) -> Result<Vec<u32>, CorruptSegment> {
     let mut found = Vec::new();
-    each_match(request, |row, position| {
-        found.push((position, u32::try_from(row).unwrap_or(u32::MAX)));
+    each_match(request, |at, row| {
+        let position = (row.time(), row.sequence());
+        found.push((position, u32::try_from(at).unwrap_or(u32::MAX)));
     })?;
     found.sort_unstable();
     if request.read.direction == Direction::Backward {
@@ -87,10 +88,19 @@ pub(super) fn order_rows(request: &ChunkRequest) -> Result<Vec<u32>, CorruptSegm
     Ok(found.into_iter().map(|(_, row)| row).collect())
 }
 
-/// Calls `found` with each row within the window that the predicate matches, and its position.
+/// Has a sink take in the rows within the window that the predicate matches.
+pub(super) fn fold_rows<S: RowSink>(
+    request: &ChunkRequest,
+    mut sink: S,
+) -> Result<S, CorruptSegment> {
+    each_match(request, |_, row| sink.take(&row))?;
+    Ok(sink)
+}
+
+/// Calls `found` with each row within the window that the predicate matches, and its place in the row group.
 fn each_match(
     request: &ChunkRequest,
-    mut found: impl FnMut(usize, (u64, u64)),
+    mut found: impl FnMut(usize, SegmentRow<'_>),
 ) -> Result<(), CorruptSegment> {
     let read = &request.read;
     let mut at = request.rows.rows.start;
@@ -100,7 +110,7 @@ fn each_match(
             let row = columns.row(index);
             let matches = |row| read.predicate.as_ref().is_none_or(|found| found.matches(row));
             if read.window.contains(&row.time()) && matches(&row) {
-                found(at + index, (row.time(), row.sequence()));
+                found(at + index, row);
             }
         }
         at += columns.rows;
