@@ -35,6 +35,7 @@ fn closed_standard_error_does_not_change_the_exit_code() {
         (&["table", "query", "rows", "--cost"][..], 0),
         (&["table", "query", "nosuch"], 3),
         (&["table", "export", "rows", "-"], 0),
+        (&["table", "export", "rows", "-", "--format", "parquet"], 0),
         (&["table", "import", "rows", file, "--keep-going"], 1),
         (&["queue", "load", "nosuch", file], 3),
     ] {

@@ -19,6 +19,7 @@ mod drained;
 mod ends;
 mod examples;
 mod expiry;
+mod exports;
 mod formats;
 mod grammar;
 mod history;

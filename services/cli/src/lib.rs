@@ -8,6 +8,7 @@
 
 mod bench;
 mod blob;
+mod export;
 mod log;
 mod queue;
 mod reads_only;
@@ -30,6 +31,7 @@ pub use bench::{
     BenchCommand, BenchLoadArgs, BenchOp, QueueBenchArgs, QueueBenchOp, TableBenchArgs,
 };
 pub use blob::{BlobAddress, BlobCommand, ContainerCommand, CopyBlobArgs, CopySide, LeaseCommand};
+pub use export::ExportFormat;
 #[cfg(feature = "testing")]
 pub use log::records_of_line;
 pub use log::{

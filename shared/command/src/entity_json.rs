@@ -39,11 +39,33 @@ pub enum Meta {
     All,
 }
 
+/// Whether the types of properties are written beside their values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TypeAnnotations {
+    /// They are: what is written is read back equal.
+    Written,
+    /// They are not: values are as plain as JSON and CSV have them.
+    Omitted,
+}
+
 /// Appends an entity as one JSON object, without a line end.
 ///
 /// # Errors
 /// The rule that a value of the server breaks, such as a property without a value.
 pub fn write(out: &mut Vec<u8>, entity: &Entity, meta: Meta) -> Result<(), String> {
+    write_with(out, entity, meta, TypeAnnotations::Written)
+}
+
+/// The same, with or without the types of properties.
+///
+/// # Errors
+/// Those of [`write()`].
+pub(crate) fn write_with(
+    out: &mut Vec<u8>,
+    entity: &Entity,
+    meta: Meta,
+    types: TypeAnnotations,
+) -> Result<(), String> {
     out.push(b'{');
     if meta == Meta::All {
         member(out, "odata.etag");
@@ -63,7 +85,7 @@ pub fn write(out: &mut Vec<u8>, entity: &Entity, meta: Meta) -> Result<(), Strin
     for property in &entity.properties {
         if let Some(kind) = property.value.as_ref().and_then(|value| value.kind.as_ref()) {
             out.push(b',');
-            write_property(out, &property.name, kind)?;
+            write_property(out, &property.name, kind, types)?;
         }
     }
     out.push(b'}');
@@ -80,9 +102,14 @@ pub fn to_string(entity: &Entity, meta: Meta) -> Result<String, String> {
     String::from_utf8(out).map_err(|error| error.to_string())
 }
 
-fn write_property(out: &mut Vec<u8>, name: &str, kind: &Kind) -> Result<(), String> {
+fn write_property(
+    out: &mut Vec<u8>,
+    name: &str,
+    kind: &Kind,
+    types: TypeAnnotations,
+) -> Result<(), String> {
     let special = matches!(kind, Kind::DoubleValue(number) if !number.is_finite());
-    let annotated = special
+    let is_quoted = special
         || matches!(
             kind,
             Kind::Int64Value(_)
@@ -90,7 +117,7 @@ fn write_property(out: &mut Vec<u8>, name: &str, kind: &Kind) -> Result<(), Stri
                 | Kind::GuidValue(_)
                 | Kind::BinaryValue(_)
         );
-    if annotated {
+    if is_quoted && types == TypeAnnotations::Written {
         string(out, &format!("{name}{ANNOTATION}"));
         out.push(b':');
         string(out, EdmType::of(kind).name());
@@ -98,7 +125,7 @@ fn write_property(out: &mut Vec<u8>, name: &str, kind: &Kind) -> Result<(), Stri
     }
     member(out, name);
     let text = edm::format_value(kind)?;
-    if annotated || matches!(kind, Kind::StringValue(_)) {
+    if is_quoted || matches!(kind, Kind::StringValue(_)) {
         string(out, &text);
     } else {
         out.extend_from_slice(text.as_bytes());

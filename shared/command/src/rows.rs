@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use trestle_proto::table::v1::Entity;
 
 use crate::{
-    entity_json::{self, Meta},
+    entity_json::{self, Meta, TypeAnnotations},
     errors::CliError,
     field_error::FieldError,
     files::InputFile,
@@ -124,35 +124,39 @@ impl RowReader {
     }
 }
 
+/// The header of a CSV file that is written.
+#[derive(Debug, Clone)]
+pub struct CsvHeader {
+    /// The properties.
+    pub columns: Vec<String>,
+    /// Whether the time of the last write is a column.
+    pub with_timestamp: bool,
+    /// Whether each property has a type column.
+    pub types: TypeAnnotations,
+    /// Whether it is written: the rest of a file has none.
+    pub is_written: bool,
+}
+
 /// Writes entities one after the other.
 pub struct RowWriter<W: Write>(Writer<W>);
 
 enum Writer<W: Write> {
-    Jsonl { out: W, line: Vec<u8>, meta: Meta },
+    Jsonl { out: W, line: Vec<u8>, meta: Meta, types: TypeAnnotations },
     Csv(Box<csv::CsvWriter<W>>),
 }
 
 impl<W: Write> RowWriter<W> {
     /// A writer of JSONL.
-    pub fn jsonl(out: W, meta: Meta) -> Self {
-        Self(Writer::Jsonl { out, line: Vec::new(), meta })
+    pub fn jsonl(out: W, meta: Meta, types: TypeAnnotations) -> Self {
+        Self(Writer::Jsonl { out, line: Vec::new(), meta, types })
     }
 
-    /// A writer of CSV with these properties.
+    /// A writer of CSV under a header, which is written where it is to be.
     ///
     /// # Errors
     /// The error of the output.
-    pub fn csv(
-        out: W,
-        columns: Vec<String>,
-        with_timestamp: bool,
-        with_header: bool,
-    ) -> io::Result<Self> {
-        let mut writer = csv::CsvWriter::new(out, columns, with_timestamp);
-        if with_header {
-            writer.header()?;
-        }
-        Ok(Self(Writer::Csv(Box::new(writer))))
+    pub fn csv(out: W, header: CsvHeader) -> io::Result<Self> {
+        Ok(Self(Writer::Csv(Box::new(csv::CsvWriter::new(out, header)?))))
     }
 
     /// Writes an entity; fails for a property without a column too.
@@ -161,9 +165,9 @@ impl<W: Write> RowWriter<W> {
     /// The error of the output, or a property without a column.
     pub fn write(&mut self, entity: &Entity) -> io::Result<()> {
         match &mut self.0 {
-            Writer::Jsonl { out, line, meta } => {
+            Writer::Jsonl { out, line, meta, types } => {
                 line.clear();
-                entity_json::write(line, entity, *meta).map_err(io::Error::other)?;
+                entity_json::write_with(line, entity, *meta, *types).map_err(io::Error::other)?;
                 line.push(b'\n');
                 out.write_all(line)
             }

@@ -14,10 +14,11 @@ use std::{
 use csv::{ByteRecord, ReaderBuilder, WriterBuilder};
 use trestle_proto::table::v1::{Entity, Property, Value};
 
-use super::{FilePosition, Row, budget::RowBudget};
+use super::{CsvHeader, FilePosition, Row, budget::RowBudget};
 use crate::{
     datetime, edm,
     edm::EdmType,
+    entity_json::TypeAnnotations,
     field_error::FieldError,
     row_mapping::{PARTITION_KEY, ROW_KEY, RowMapping},
 };
@@ -269,27 +270,38 @@ fn column(name: &str, names: &[&str], mapping: &RowMapping) -> Result<Column, Fi
 /// Writes entities record by record under a fixed header.
 pub(super) struct CsvWriter<W: Write> {
     out: csv::Writer<W>,
-    columns: Vec<String>,
-    /// The index of each property in `columns`.
+    header: CsvHeader,
+    /// The index of each property in the columns of the header.
     indices: HashMap<String, usize>,
-    with_timestamp: bool,
 }
 
 impl<W: Write> CsvWriter<W> {
-    /// A writer of these properties; the header is written by [`CsvWriter::header`].
-    pub(super) fn new(out: W, columns: Vec<String>, with_timestamp: bool) -> Self {
+    pub(super) fn new(out: W, header: CsvHeader) -> io::Result<Self> {
         let out = WriterBuilder::new().buffer_capacity(BUFFER_BYTES).from_writer(out);
-        let indices = columns.iter().cloned().zip(0..).collect();
-        Self { out, columns, indices, with_timestamp }
+        let indices = header.columns.iter().cloned().zip(0..).collect();
+        let mut writer = Self { out, header, indices };
+        if writer.header.is_written {
+            writer.write_header()?;
+        }
+        Ok(writer)
     }
 
-    /// Writes the header.
-    pub(super) fn header(&mut self) -> io::Result<()> {
+    /// Cells of a property: its value, and its type if that is written.
+    fn property_cells(&self) -> usize {
+        match self.header.types {
+            TypeAnnotations::Written => 2,
+            TypeAnnotations::Omitted => 1,
+        }
+    }
+
+    fn write_header(&mut self) -> io::Result<()> {
         let mut cells = vec![Cow::Borrowed("PartitionKey"), Cow::Borrowed("RowKey")];
-        cells.extend(self.with_timestamp.then_some(Cow::Borrowed("Timestamp")));
-        for name in &self.columns {
+        cells.extend(self.header.with_timestamp.then_some(Cow::Borrowed("Timestamp")));
+        for name in &self.header.columns {
             cells.push(Cow::Borrowed(name));
-            cells.push(Cow::Owned(format!("{name}{TYPE_SUFFIX}")));
+            if self.header.types == TypeAnnotations::Written {
+                cells.push(Cow::Owned(format!("{name}{TYPE_SUFFIX}")));
+            }
         }
         self.out.write_record(cells.iter().map(|cell| cell.as_bytes())).map_err(broken)
     }
@@ -297,21 +309,25 @@ impl<W: Write> CsvWriter<W> {
     pub(super) fn write(&mut self, entity: &Entity) -> io::Result<()> {
         let mut cells: Vec<Cow<'_, str>> =
             vec![entity.partition_key.as_str().into(), entity.row_key.as_str().into()];
-        if self.with_timestamp {
+        if self.header.with_timestamp {
             let at = entity.timestamp.as_ref().and_then(datetime::format);
             cells.push(at.unwrap_or_default().into());
         }
-        let fixed = cells.len();
-        cells.resize(fixed.saturating_add(self.columns.len().saturating_mul(2)), "".into());
+        let (fixed, width) = (cells.len(), self.property_cells());
+        let all = self.header.columns.len().saturating_mul(width);
+        cells.resize(fixed.saturating_add(all), "".into());
         for property in &entity.properties {
             let Some(kind) = property.value.as_ref().and_then(|value| value.kind.as_ref()) else {
                 continue;
             };
             let column = self.indices.get(&property.name);
             let column = column.ok_or_else(|| no_column(entity, &property.name))?;
-            let at = fixed.saturating_add(column.saturating_mul(2));
-            if let Some([value, edm]) = cells.get_mut(at..at.saturating_add(2)) {
+            let at = fixed.saturating_add(column.saturating_mul(width));
+            let mut cells = cells.iter_mut().skip(at).take(width);
+            if let Some(value) = cells.next() {
                 *value = edm::format_value(kind).map_err(io::Error::other)?;
+            }
+            if let Some(edm) = cells.next() {
                 *edm = EdmType::of(kind).name().into();
             }
         }

@@ -96,13 +96,19 @@ pub(crate) fn same(one: &Entity, other: &Entity) -> bool {
 }
 
 fn write(format: Format, entities: &[Entity]) -> Vec<u8> {
+    write_with(format, entities, TypeAnnotations::Written)
+}
+
+fn write_with(format: Format, entities: &[Entity], types: TypeAnnotations) -> Vec<u8> {
     let mut out = Vec::new();
     let mut writer = match format {
-        Format::Jsonl => RowWriter::jsonl(&mut out, Meta::None),
+        Format::Jsonl => RowWriter::jsonl(&mut out, Meta::None, types),
         Format::Csv => {
             let names = entities.iter().flat_map(|entity| &entity.properties);
             let names: BTreeSet<_> = names.map(|property| property.name.clone()).collect();
-            RowWriter::csv(&mut out, names.into_iter().collect(), false, true).unwrap()
+            let columns = names.into_iter().collect();
+            let header = CsvHeader { columns, with_timestamp: false, types, is_written: true };
+            RowWriter::csv(&mut out, header).unwrap()
         }
     };
     for entity in entities {
@@ -320,4 +326,37 @@ fn the_format_is_that_of_the_extension_unless_it_is_given() {
             assert_eq!(Format::of(path, Some(given)).ok(), Some(given));
         }
     }
+}
+
+#[test]
+fn rows_without_types_have_values_alone() {
+    let property = |name: &str, kind| Property {
+        name: name.to_owned(),
+        value: Some(Value { kind: Some(kind) }),
+    };
+    let entity = Entity {
+        partition_key: "p".to_owned(),
+        row_key: "r".to_owned(),
+        properties: vec![
+            property("at", Kind::DatetimeValue(Timestamp::default())),
+            property("big", Kind::Int64Value(5)),
+            property("n", Kind::DoubleValue(f64::NAN)),
+        ],
+        ..Entity::default()
+    };
+    let other = Entity { row_key: "s".to_owned(), properties: Vec::new(), ..entity.clone() };
+    let text = |format| {
+        let entities = [entity.clone(), other.clone()];
+        String::from_utf8(write_with(format, &entities, TypeAnnotations::Omitted)).unwrap()
+    };
+
+    let json = concat!(
+        r#"{"PartitionKey":"p","RowKey":"r","at":"1970-01-01T00:00:00Z","big":"5","n":"NaN"}"#,
+        "\n",
+        r#"{"PartitionKey":"p","RowKey":"s"}"#,
+        "\n",
+    );
+    assert_eq!(text(Format::Jsonl), json);
+    let csv = "PartitionKey,RowKey,at,big,n\np,r,1970-01-01T00:00:00Z,5,NaN\np,s,,,\n";
+    assert_eq!(text(Format::Csv), csv);
 }

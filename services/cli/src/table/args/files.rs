@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use trestle_command::{rows::Format, type_names};
 
-use crate::edm::EdmType;
+use crate::{edm::EdmType, export::ExportFormat};
 
 /// What an import does with each entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -61,7 +61,7 @@ pub struct ExportArgs {
     pub(crate) file: PathBuf,
     /// Format of the file; by default from its extension, else CSV with `-o csv`, JSONL for standard output
     #[arg(long, value_enum)]
-    pub(crate) format: Option<Format>,
+    pub(crate) format: Option<ExportFormat>,
     /// Only entities that match
     #[arg(long, default_value = "", hide_default_value = true)]
     pub(crate) filter: String,
@@ -71,6 +71,9 @@ pub struct ExportArgs {
     /// Also write the time of the last write
     #[arg(long)]
     pub(crate) with_timestamp: bool,
+    /// Leave the types out: no NAME@type columns in CSV, no NAME@odata.type in JSONL
+    #[arg(long)]
+    pub(crate) no_types: bool,
     /// Continue an interrupted export to this file
     #[arg(long)]
     pub(crate) resume: bool,
@@ -104,6 +107,16 @@ equal file.
 
 CSV needs the names of all properties first: the table is read twice, unless --columns names them. A
 property that appears between the two passes is an error, never left out.
+
+Parquet has a column for each property, of the type of its values, compressed with zstd in row groups
+of at most 65,536 rows or 64 MiB. Guid is text. DateTime is a UTC time in microseconds, or in
+nanoseconds if a value has a fraction of a microsecond (1677 to 2262; beyond, text); Timestamp is in
+nanoseconds. A property with values of several types is a column of text, as in CSV, and a note names
+it. The table is always read twice, and a value without a column of its type is an error then. Such a
+file cannot be continued: --resume is rejected.
+
+Without types, an import of the file reads all of CSV as text, and of JSONL what is not text, true,
+false, Int32 or Double.
 
 Progress is kept in FILE.trestle-export; --resume continues there. An export is not a snapshot:
 concurrent writes may or may not be in it.";
