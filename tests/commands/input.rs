@@ -71,6 +71,7 @@ fn a_command_without_a_server_reports_that_alone_and_leaves_no_file() {
         &["queue", "load", "jobs", &rows],
         &["queue", "drain", "jobs", "--to", &out],
         &["log", "append", "app", &rows],
+        &["log", "export", "app", &out],
         &["log", "tail", "app"],
         &["blob", "cp", &rows, "blob://files/a"],
         &["blob", "cp", "blob://files/a", &out],

@@ -30,6 +30,7 @@ fn a_folder_in_place_of_a_file_is_rejected_before_a_call() {
         &["table", "import", "rows", path, "--format", "jsonl"],
         &["table", "import", "rows", path, "--format", "csv", "--resume"],
         &["table", "export", "rows", path, "--format", "jsonl"],
+        &["log", "export", "app", path, "--format", "csv"],
         &["queue", "drain", "jobs", "--to", path],
         &["table", "properties", "set", path],
     ] {

@@ -114,6 +114,7 @@ async fn a_wrong_address_is_not_answered_with_a_hint_to_repeat_the_command() {
         &["blob", "cp", file, "blob://photos/a"],
         &["blob", "cp", "blob://photos/a", file],
         &["table", "export", "rows", file],
+        &["log", "export", "app", file],
     ] {
         let ended = Ended::of(bare(&[command, &["--endpoint", &address]].concat()));
 

@@ -35,8 +35,8 @@ pub use export::ExportFormat;
 #[cfg(feature = "testing")]
 pub use log::records_of_line;
 pub use log::{
-    AppendLogArgs, CreateStreamArgs, LineFormat, LogCommand, LogStatsArgs, ReadLogArgs,
-    SegmentsArgs, TailLogArgs, UpdateStreamArgs,
+    AppendLogArgs, CreateStreamArgs, ExportLogArgs, LineFormat, LogCommand, LogStatsArgs,
+    ReadLogArgs, SegmentsArgs, TailLogArgs, UpdateStreamArgs,
 };
 pub use queue::{
     DrainArgs, LoadArgs, MessageArgs, MessageCommand, PeekArgs, QueueCommand, QueueSettingsArgs,

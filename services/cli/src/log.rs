@@ -11,6 +11,7 @@ mod any_value;
 mod append;
 mod args;
 mod exact_json;
+mod export;
 mod input;
 mod print;
 mod read;
@@ -25,8 +26,8 @@ mod verify;
 mod when;
 
 pub use args::{
-    AppendLogArgs, CreateStreamArgs, LogCommand, LogStatsArgs, ReadLogArgs, SegmentsArgs,
-    TailLogArgs, UpdateStreamArgs,
+    AppendLogArgs, CreateStreamArgs, ExportLogArgs, LogCommand, LogStatsArgs, ReadLogArgs,
+    SegmentsArgs, TailLogArgs, UpdateStreamArgs,
 };
 pub use input::LineFormat;
 #[cfg(feature = "testing")]
@@ -53,6 +54,7 @@ async fn dispatch(
         LogCommand::Delete { stream, yes } => streams::delete(context, stream, yes).await,
         LogCommand::Append(args) => Box::pin(append::run(context, *args, client)).await,
         LogCommand::Read(args) => read::run(context, args).await,
+        LogCommand::Export(args) => Box::pin(export::run(context, args, client)).await,
         LogCommand::Stats(args) => stats::run(context, *args).await,
         LogCommand::Tail(args) => tail::run(context, args).await,
         LogCommand::Segments(args) => segments::list(context, args).await,

@@ -62,10 +62,17 @@ fn of_blobs(command: &BlobCommand) -> bool {
 }
 
 fn of_logs(command: &LogCommand) -> bool {
-    use LogCommand::{List, Read, Segments, Show, Stats, Tail, Verify};
+    use LogCommand::{Export, List, Read, Segments, Show, Stats, Tail, Verify};
     matches!(
         command,
-        List { .. } | Show { .. } | Read(_) | Stats(_) | Tail(_) | Segments(_) | Verify(_)
+        List { .. }
+            | Show { .. }
+            | Read(_)
+            | Export(_)
+            | Stats(_)
+            | Tail(_)
+            | Segments(_)
+            | Verify(_)
     )
 }
 

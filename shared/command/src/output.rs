@@ -23,6 +23,7 @@ mod numbers;
 mod terminal;
 
 pub use cells::escaped;
+pub use cells::raw as cell_text;
 pub use cells::with_fields;
 use cells::{entity_record, flat, flat_fields, raw, title};
 pub use cost::{cost_json, cost_text, scope_name};

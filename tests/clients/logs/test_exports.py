@@ -86,3 +86,18 @@ def test_pandas_and_polars_read_times_of_100_nanoseconds(exported):
     lazy = polars.scan_parquet(exported).filter(polars.col("RowKey") == "000008")
     values = lazy.select(polars.col("fine").dt.epoch("ns"), "n", "id").collect().row(0)
     assert values == (1_769_846_400_123_456_700, 8, GUID)
+
+
+def test_duckdb_reads_an_exported_stream(server, tmp_path):
+    lines = [
+        {"time": f"2026-01-31T08:00:{number:02}Z", "severity": "error" if number % 5 == 0 else "info",
+         "body": f'request "{number}"', "n": number}
+        for number in range(60)
+    ]
+    server.trestle("log", "create", "exported")
+    server.trestle("log", "append", "exported", text="".join(json.dumps(line) + "\n" for line in lines))
+    for name, reader in (("jsonl", "read_json"), ("csv", "read_csv")):
+        file = tmp_path / f"app.{name}"
+        server.trestle("log", "export", "exported", file, "--filter", "severity ge 'error'")
+        query = f"SELECT count(*), min(body), max(severity_number) FROM {reader}('{file}')"
+        assert duckdb.connect().execute(query).fetchone() == (12, 'request "0"', 17), name

@@ -15,6 +15,7 @@ use super::{
     settings::{bytes, key_value, promoted},
     when::{TimeBound, bound},
 };
+use crate::export::ExportFormat;
 
 const APPEND_HELP: &str = "\
 json: one object a line. The time is in `time`, `timestamp`, `ts` or `@timestamp`: RFC 3339, or a number of seconds,
@@ -36,6 +37,16 @@ time gets that at which the server receives it; how many did is reported on stan
 
 Progress is kept in FILE.trestle-append until everything is appended; --resume continues there. A batch that was sent
 but not yet answered is sent again under the same request id: within 10 minutes the server appends it only once.";
+
+const EXPORT_HELP: &str = "\
+JSONL: every field of a record, as `trestle log read -o jsonl` prints it. `trestle log append` reads the file, and
+appends equal records, with sequences of their own. CSV has the columns of `trestle log read -o csv`. The segments of a
+stream are files of Parquet already: `trestle log segments` lists them.
+
+The file is written as FILE.trestle-part and takes its name when it is complete and on stable storage. A pipe or a
+device is written to directly. Progress is kept in FILE.trestle-export; --resume continues there, with the same --since
+and --until, which are the times that they were at the start. Records that are appended meanwhile, at times that were
+passed, are not in it.";
 
 /// Commands on streams of log records.
 #[derive(Debug, Subcommand)]
@@ -75,6 +86,9 @@ pub enum LogCommand {
     /// With -o table and -o plain a record is one line of text, not columns: time, severity, body, and the others as
     /// KEY=VALUE. -o csv has columns, -o jsonl every field.
     Read(ReadLogArgs),
+    /// Write the records of a time range to a file, ordered by time
+    #[command(after_long_help = EXPORT_HELP)]
+    Export(ExportLogArgs),
     /// Count records, and summarize their numbers, by time and by property
     ///
     /// The server reads the records, and returns the groups. STATISTIC is count, rate (records a second), sum, avg,
@@ -328,6 +342,30 @@ pub struct ReadLogArgs {
     /// Also print what the read cost, on standard error
     #[arg(long)]
     pub(super) cost: bool,
+}
+
+/// Arguments of `export`.
+#[derive(Debug, Clone, Args)]
+pub struct ExportLogArgs {
+    /// Name of the stream
+    pub(super) stream: String,
+    /// The file; `-` writes to standard output
+    pub(super) file: PathBuf,
+    /// Format of the file; by default from its extension, else CSV with `-o csv`, JSONL for standard output
+    #[arg(long, value_enum)]
+    pub(super) format: Option<ExportFormat>,
+    /// Records from this time on: 15m, 1h or 7d ago, or 2026-01-31T08:00:00Z
+    #[arg(long, value_parser = bound, value_name = "TIME")]
+    pub(super) since: Option<TimeBound>,
+    /// Records before this time
+    #[arg(long, value_parser = bound, value_name = "TIME")]
+    pub(super) until: Option<TimeBound>,
+    /// Which records
+    #[command(flatten)]
+    pub(super) records: RecordFilterArgs,
+    /// Continue an interrupted export to this file
+    #[arg(long)]
+    pub(super) resume: bool,
 }
 
 /// Arguments of `stats`.

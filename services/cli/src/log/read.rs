@@ -23,7 +23,7 @@ const FIELDS: [(&str, &str); 3] = [
 ];
 
 /// The columns of CSV.
-const COLUMNS: [&str; 15] = [
+pub(super) const COLUMNS: [&str; 15] = [
     "time",
     "observed_time",
     "severity_number",
@@ -170,6 +170,11 @@ impl RecordScan {
         // Each message has the cost of its call so far.
         self.cost = message.cost.unwrap_or(self.cost);
         Ok(records)
+    }
+
+    /// Continues behind the records so far; empty before the first ones.
+    pub(super) fn resume_token(&self) -> &str {
+        &self.request.resume_token
     }
 
     /// What the read cost so far.

@@ -21,6 +21,14 @@ pub(super) enum TimeBound {
 }
 
 impl TimeBound {
+    /// The same bound in the same words, however it was written.
+    pub(super) fn text(self) -> String {
+        match self {
+            Self::Ago(ago) => format!("{}s ago", ago.as_secs_f64()),
+            Self::At(time) => time.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true),
+        }
+    }
+
     /// For a command that runs at `now`.
     pub(super) fn timestamp(self, now: DateTime<Utc>) -> Timestamp {
         let time = match self {

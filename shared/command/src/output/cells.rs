@@ -105,7 +105,7 @@ pub fn escaped(text: &str) -> String {
 }
 
 /// The value of a field for a program.
-pub(super) fn raw(value: &Value) -> String {
+pub fn raw(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
