@@ -135,7 +135,8 @@ impl Summary {
         }
     }
 
-    /// The groups in order of time; of one time, those with the most records first. There is one without intervals and
+    /// The groups in order of time; of one time, those with the most records first, and of as many in that
+    /// of their keys. There is one without intervals and
     /// properties, also of no records.
     pub(crate) fn groups(&self) -> Vec<SummaryGroup<'_>> {
         let mut groups: Vec<_> = self.groups.iter().collect();

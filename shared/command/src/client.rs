@@ -43,7 +43,7 @@ const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 const HEALTH: &str = "grpc.health.v1.Health";
 
 /// Methods without a deadline.
-const STREAMS: [&str; 8] = [
+const STREAMS: [&str; 10] = [
     "StreamEntities",
     "ImportEntities",
     "ReadBlob",
@@ -51,7 +51,9 @@ const STREAMS: [&str; 8] = [
     "StageBlock",
     "AppendStream",
     "ReadRecords",
+    "SummarizeRecords",
     "TailRecords",
+    "VerifyBlobs",
 ];
 
 /// A connection whose calls carry credentials.

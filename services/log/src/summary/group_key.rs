@@ -1,7 +1,9 @@
-//! The keys of groups: the beginning of an interval and the values of properties, as bytes that are equal where they
-//! are. A value has a byte of its type, and a text its length before it.
+//! The keys of groups: the beginning of an interval and the values of properties, as bytes that are in their order. A
+//! value has a byte of its type before it.
 
 use std::borrow::Cow;
+
+use trestle_kv::order;
 
 use crate::row::ValueRef;
 
@@ -11,6 +13,9 @@ const WHOLE: u8 = 2;
 const DOUBLE: u8 = 3;
 const TRUTH: u8 = 4;
 const BYTES: u8 = 5;
+
+/// The bit of the sign.
+const SIGN: u64 = 1 << 63;
 
 /// Begins a key with the beginning of its interval.
 pub(super) fn begin(key: &mut Vec<u8>, start: u64) {
@@ -26,18 +31,28 @@ pub(super) fn push(key: &mut Vec<u8>, value: Option<ValueRef<'_>>) {
     };
     match value {
         None => put(ABSENT, &[]),
-        Some(ValueRef::Int(number)) => put(WHOLE, &number.to_be_bytes()),
-        Some(ValueRef::Double(number)) => put(DOUBLE, &number.to_bits().to_be_bytes()),
+        Some(ValueRef::Int(number)) => put(WHOLE, &(number.cast_unsigned() ^ SIGN).to_be_bytes()),
+        Some(ValueRef::Double(number)) => put(DOUBLE, &ordered(number.to_bits()).to_be_bytes()),
         Some(ValueRef::Bool(truth)) => put(TRUTH, &[u8::from(truth)]),
         Some(ValueRef::Str(text)) => {
-            put(TEXT, &(text.len() as u64).to_be_bytes());
-            key.extend(text.as_bytes());
+            put(TEXT, &[]);
+            order::push_text(key, &text);
         }
         Some(ValueRef::Bytes(bytes)) => {
             put(BYTES, &(bytes.len() as u64).to_be_bytes());
             key.extend(bytes.as_ref());
         }
     }
+}
+
+/// The bits of a double, as a number that is in the order of doubles.
+fn ordered(bits: u64) -> u64 {
+    if bits & SIGN == 0 { bits ^ SIGN } else { !bits }
+}
+
+/// The bits of the double of such a number.
+fn bits_of(ordered: u64) -> u64 {
+    if ordered & SIGN == 0 { !ordered } else { ordered ^ SIGN }
 }
 
 /// The beginning of the interval and the values of a key. Bytes that are no key have fewer.
@@ -56,21 +71,27 @@ fn split_value(key: &[u8]) -> Option<(Option<ValueRef<'_>>, &[u8])> {
     let number =
         || rest.split_first_chunk().map(|(bytes, rest)| (u64::from_be_bytes(*bytes), rest));
     Some(match *kind {
-        WHOLE => number().map(|(bits, rest)| (Some(ValueRef::Int(bits.cast_signed())), rest))?,
+        WHOLE => {
+            let (bits, rest) = number()?;
+            (Some(ValueRef::Int((bits ^ SIGN).cast_signed())), rest)
+        }
         DOUBLE => {
-            number().map(|(bits, rest)| (Some(ValueRef::Double(f64::from_bits(bits))), rest))?
+            let (bits, rest) = number()?;
+            (Some(ValueRef::Double(f64::from_bits(bits_of(bits)))), rest)
         }
         TRUTH => {
-            rest.split_first().map(|(truth, rest)| (Some(ValueRef::Bool(*truth != 0)), rest))?
+            let (truth, rest) = rest.split_first()?;
+            (Some(ValueRef::Bool(*truth != 0)), rest)
         }
-        TEXT | BYTES => {
+        TEXT => {
+            let mut rest = rest;
+            let text = order::take_text(&mut rest)?;
+            (Some(ValueRef::Str(Cow::Owned(text))), rest)
+        }
+        BYTES => {
             let (length, rest) = number()?;
             let (bytes, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
-            let value = match *kind {
-                TEXT => ValueRef::Str(Cow::Borrowed(str::from_utf8(bytes).ok()?)),
-                _ => ValueRef::Bytes(Cow::Borrowed(bytes)),
-            };
-            (Some(value), rest)
+            (Some(ValueRef::Bytes(Cow::Borrowed(bytes))), rest)
         }
         _ => (None, rest),
     })
@@ -95,6 +116,20 @@ mod tests {
         begin(&mut key, 1_800_000_000);
         values.iter().for_each(|value| push(&mut key, value.clone()));
         assert_eq!(parse(&key), (1_800_000_000, values.to_vec()));
+    }
+
+    #[test]
+    fn keys_are_in_the_order_of_their_values() {
+        let key_of = |value: ValueRef<'static>| {
+            let mut key = Vec::new();
+            push(&mut key, Some(value));
+            key
+        };
+        let texts = ["", "/cart", "/pay", "/payment"].map(|it| key_of(ValueRef::Str(it.into())));
+        let whole = [i64::MIN, -1, 0, 7, i64::MAX].map(|it| key_of(ValueRef::Int(it)));
+        let doubles =
+            [f64::NEG_INFINITY, -2.0, -0.5, 0.0, 1e-9, 3.0].map(|it| key_of(ValueRef::Double(it)));
+        assert!(texts.is_sorted() && whole.is_sorted() && doubles.is_sorted());
     }
 
     #[test]

@@ -63,7 +63,7 @@ async fn many_groups_come_in_several_responses() {
 
 #[tokio::test]
 async fn every_field_that_makes_no_sense_is_named() {
-    let api = filled(1).await;
+    let api = filled(2).await;
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let request = proto::SummarizeRecordsRequest {
         filter: "path eq 'x'".to_owned(),
