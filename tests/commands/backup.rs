@@ -93,12 +93,13 @@ impl Backups {
 
 /// Bytes without repetitions.
 fn content() -> Vec<u8> {
-    let mut state = 1_u64;
-    let mut next = || {
+    let (mut state, mut bytes) = (1_u64, Vec::with_capacity(BLOB_BYTES));
+    while bytes.len() < BLOB_BYTES {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (state >> 56) as u8
-    };
-    (0..BLOB_BYTES).map(|_| next()).collect()
+        // The low bits repeat soon.
+        bytes.extend((state ^ (state >> 32)).to_le_bytes());
+    }
+    bytes
 }
 
 /// Something of every service.

@@ -4,12 +4,11 @@ use std::{
     fs,
     path::Path,
     process::{Child, Command, Stdio},
-    time::Instant,
 };
 
 use rustix::process::{Pid, Signal, kill_process};
-pub(crate) use trestle_tests::{Ended, bare_command as bare, command as trestle};
-use trestle_tests::{HANG, Server};
+use trestle_tests::Server;
+pub(crate) use trestle_tests::{Ended, bare_command as bare, becomes, command as trestle};
 
 /// A server without stable storage.
 pub(crate) fn server() -> Server {
@@ -50,18 +49,6 @@ pub(crate) fn interrupt(child: &Child) {
 /// Sends a signal.
 pub(crate) fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).expect("signal is sent");
-}
-
-/// Whether a condition becomes true within the time limit.
-pub(crate) fn becomes(mut is_so: impl FnMut() -> bool) -> bool {
-    let until = Instant::now() + HANG;
-    while Instant::now() < until {
-        if is_so() {
-            return true;
-        }
-        std::thread::yield_now();
-    }
-    false
 }
 
 /// Makes a named pipe.

@@ -6,11 +6,10 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    time::Instant,
 };
 
 use tempfile::TempDir;
-use trestle_tests::{HANG, Server, server_binary};
+use trestle_tests::{Server, becomes, server_binary};
 
 /// Rows of the file: enough for many chunks, so that a kill falls between two of them.
 const ROWS: usize = 60_000;
@@ -45,12 +44,13 @@ fn write_rows(path: &Path) {
 /// Kills the import once it has a checkpoint; false if it ended before.
 fn kill_on_the_way(server: &Server, args: &[&str], checkpoint: &Path) -> bool {
     let mut import = trestle(server, args).spawn().expect("the client runs");
-    let started = Instant::now();
-    while !has_progress(checkpoint) && started.elapsed() < HANG {
-        if import.try_wait().expect("the client is ours").is_some() {
-            return false;
-        }
-        std::thread::yield_now();
+    let mut has_ended = false;
+    becomes(|| {
+        has_ended = import.try_wait().expect("the client is ours").is_some();
+        has_ended || has_progress(checkpoint)
+    });
+    if has_ended {
+        return false;
     }
     import.kill().expect("the client is killed");
     import.wait().expect("the client is ours").code().is_none()
@@ -104,10 +104,7 @@ fn repeatedly_killed_load_sends_every_message_once() {
     for _ in 0..3 {
         let before = fs::read(&checkpoint).unwrap();
         let mut load = trestle(&server, &resume).spawn().expect("the client runs");
-        let started = Instant::now();
-        while fs::read(&checkpoint).unwrap() == before && started.elapsed() < HANG {
-            std::thread::yield_now();
-        }
+        becomes(|| fs::read(&checkpoint).unwrap() != before);
         load.kill().expect("the client is killed");
         load.wait().expect("the client is ours");
         assert!(checkpoint.exists(), "the load was killed on the way");

@@ -4,11 +4,10 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Stdio,
-    time::Instant,
 };
 
 use tempfile::{TempDir, tempdir};
-use trestle_tests::{HANG, Server};
+use trestle_tests::{Server, becomes};
 
 use crate::{
     command::{run, start, succeeds, trestle},
@@ -76,12 +75,13 @@ fn kill_after_progress(server: &Server, args: &[&str], checkpoint: &Path) -> boo
     let mut import = trestle(server, args);
     let mut import =
         import.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the client runs");
-    let started = Instant::now();
-    while !has_progress(checkpoint) && started.elapsed() < HANG {
-        if import.try_wait().expect("the client is ours").is_some() {
-            return false;
-        }
-        std::thread::yield_now();
+    let mut has_ended = false;
+    becomes(|| {
+        has_ended = import.try_wait().expect("the client is ours").is_some();
+        has_ended || has_progress(checkpoint)
+    });
+    if has_ended {
+        return false;
     }
     import.kill().expect("the client is killed");
     import.wait().expect("the client is ours").code().is_none()
@@ -122,10 +122,7 @@ fn an_interrupted_import_reports_its_progress_and_resumes() {
     let (server, checkpoint, import) = (&prepared.server, &prepared.checkpoint, prepared.import());
     let mut command = trestle(server, &import);
     let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let started = Instant::now();
-    while !has_progress(checkpoint) && started.elapsed() < HANG {
-        std::thread::yield_now();
-    }
+    becomes(|| has_progress(checkpoint));
 
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
@@ -168,10 +165,7 @@ fn an_import_survives_a_server_restart_during_the_copy() {
     let Move { data, checkpoint, server, .. } = prepared;
     let address = server.address("grpc");
     let import = import.stdout(Stdio::piped()).spawn().expect("the client runs");
-    let started = Instant::now();
-    while !has_progress(&checkpoint) && started.elapsed() < HANG {
-        std::thread::yield_now();
-    }
+    becomes(|| has_progress(&checkpoint));
 
     server.kill();
     let path = data.path().to_str().unwrap();
@@ -197,11 +191,8 @@ fn an_import_survives_a_server_restart_during_creation() {
     let address = server.address("grpc");
     let import = import.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let import = import.expect("the client runs");
-    let started = Instant::now();
     // The checkpoint is written before the first table is created.
-    while !checkpoint.exists() && started.elapsed() < HANG {
-        std::thread::yield_now();
-    }
+    becomes(|| checkpoint.exists());
 
     server.kill();
     assert!(!has_progress(&checkpoint), "nothing was copied yet");

@@ -31,6 +31,7 @@ mod signed;
 mod table;
 mod tables;
 mod token_issuer;
+mod wait;
 mod wire;
 mod world;
 
@@ -56,6 +57,7 @@ pub use crate::{
     signed::{over_account, terms, terms_by_policy, token},
     table::{Imported, Table, Version},
     token_issuer::TokenIssuer,
+    wait::becomes,
     world::{Transport, World},
 };
 
