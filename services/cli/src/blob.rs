@@ -18,7 +18,7 @@ mod listing;
 mod protection;
 mod snapshots;
 mod tags;
-mod verify;
+pub(crate) mod verify;
 
 pub use address::{BlobAddress, CopySide};
 pub(crate) use args::TagsCommand;

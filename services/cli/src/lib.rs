@@ -17,6 +17,7 @@ mod service;
 pub mod status;
 mod table;
 mod token;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -51,6 +52,8 @@ pub use table::args::{
 };
 pub use table::diff_table;
 
+pub use verify::{VerifiedKind, VerifyArgs};
+
 pub use token::{CreateTokenArgs, TokenArgs, TokenCommand};
 
 /// A command for which a server is called.
@@ -72,6 +75,8 @@ pub enum ClientCommand {
     Bench(BenchCommand),
     /// The state of the server.
     Status,
+    /// Everything that an account has.
+    Verify(VerifyArgs),
 }
 
 /// Runs a command and prints its answer; errors go to standard error.
@@ -88,6 +93,7 @@ pub fn run(command: ClientCommand, client: &ClientArgs) -> LocalBoxFuture<'_, Ex
         ClientCommand::Log(command) => Box::pin(log::run(command, client)),
         ClientCommand::Bench(command) => Box::pin(bench::run(command, client)),
         ClientCommand::Status => Box::pin(status::run(client)),
+        ClientCommand::Verify(args) => Box::pin(verify::run(args, client)),
     };
     Box::pin(async move { end_call(result.await, client, reads_only).await })
 }

@@ -22,7 +22,7 @@ mod stats;
 mod streams;
 mod tail;
 mod temporality;
-mod verify;
+pub(crate) mod verify;
 mod when;
 
 pub use args::{

@@ -17,7 +17,7 @@ impl ClientCommand {
             Self::Blob(command) => of_blobs(command),
             Self::Log(command) => of_logs(command),
             Self::Bench(_) => false,
-            Self::Status => true,
+            Self::Status | Self::Verify(_) => true,
         }
     }
 }

@@ -23,7 +23,7 @@ use clap_complete::Shell;
 use trestle_backup::{BackupCommand, DiffArgs, MountArgs};
 use trestle_cli::{
     BenchCommand, BlobCommand, EntityCommand, LogCommand, MessageCommand, QueueCommand, SasArgs,
-    TableCommand, TokenArgs,
+    TableCommand, TokenArgs, VerifyArgs,
 };
 use trestle_command::{
     context::ContextCommand,
@@ -78,6 +78,14 @@ pub enum Command {
     /// Show whether a server answers, and its state
     #[command(after_help = EXIT_CODES)]
     Status,
+    /// Have a server read everything that an account has, and report what it cannot read
+    ///
+    /// Entities, messages, every state of the blobs, segments and unsealed records are read; `--only` and names select
+    /// some. A thing is whole, damaged, or not verified, which may be for want of permission; what is damaged in it is
+    /// reported, and the rest is read. The exit code is 1 unless all are whole. A store that does not open is examined
+    /// by `trestle doctor` and `trestle repair`.
+    #[command(after_help = EXIT_CODES)]
+    Verify(VerifyArgs),
     /// Work with tables
     #[command(subcommand)]
     Table(TableCommand),

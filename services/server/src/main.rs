@@ -42,6 +42,7 @@ fn main() -> ExitCode {
             process::call(client, |client| trestle_import::run_import(command, client))
         }
         Command::Status => call(ClientCommand::Status),
+        Command::Verify(args) => call(ClientCommand::Verify(args)),
         Command::Table(command) => call(ClientCommand::Table(command)),
         Command::Entity(command) => call(ClientCommand::Entity(command)),
         Command::Queue(command) => call(ClientCommand::Queue(command)),

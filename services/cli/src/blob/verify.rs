@@ -3,13 +3,15 @@
 use serde_json::json;
 use tonic::Streaming;
 use trestle_command::{
+    client::Session,
     errors::CliError,
-    output::{Context, bytes, counted},
+    output::{Context, Output, bytes, counted},
     retry::Retries,
 };
 use trestle_proto::blob::v1::{VerifyBlobsRequest, VerifyBlobsResponse};
 
 use super::BlobAddress;
+use crate::verify::{Damage, Verified};
 
 /// Reads the blobs whose name begins with that of the address.
 ///
@@ -21,16 +23,39 @@ pub(super) async fn run(
     parallel: u8,
 ) -> Result<(), CliError> {
     let BlobAddress { container, name: prefix } = blobs;
+    let Context { session, output } = context;
+    let mut verified = Verified::new(output.progress(None, 0));
+    let found = &mut |damaged| report(output, damaged);
+    read(session, (container, prefix), parallel, &mut verified, found).await?;
+    let (items, read, damaged) = (verified.items, verified.bytes, verified.damaged);
+    drop(verified);
+    let text = format!("verified {} ({}), {damaged} damaged", counted(items, "blob"), bytes(read));
+    let object = json!({ "verified": items, "damaged": damaged, "bytes": read });
+    context.output.either(&text, &object)?;
+    context.output.flush()?;
+    if damaged > 0 { Err(CliError::Rejected) } else { Ok(()) }
+}
+
+/// Has the server read the blobs of a container whose name begins with a prefix. `found` is called with each that it
+/// cannot read, and the rest is read.
+///
+/// # Errors
+/// An error that retries did not end, and those of `found`.
+pub(crate) async fn read(
+    session: &Session,
+    (container, prefix): (String, String),
+    parallel: u8,
+    verified: &mut Verified,
+    found: &mut impl FnMut(VerifyBlobsResponse) -> Result<(), CliError>,
+) -> Result<(), CliError> {
     let max_parallel = Some(parallel.into());
     let mut request =
         VerifyBlobsRequest { container, prefix, max_parallel, ..VerifyBlobsRequest::default() };
-    let progress = context.output.progress(None, 0);
-    let (mut whole, mut read, mut damaged) = (0, 0, 0);
-    let (mut responses, mut retries) = (None, context.session.first_tries());
+    let (mut responses, mut retries) = (None, session.first_tries());
     loop {
-        let verified = match next(context, &request, &mut responses).await {
-            Ok(Some(verified)) => verified,
-            Ok(None) => break,
+        let response = match next(session, &request, &mut responses).await {
+            Ok(Some(response)) => response,
+            Ok(None) => return Ok(()),
             Err(error) => {
                 responses = None;
                 retries.wait(error).await?;
@@ -38,39 +63,52 @@ pub(super) async fn run(
             }
         };
         retries = Retries::default();
-        request.resume_token.clone_from(&verified.resume_token);
-        read += verified.bytes;
-        if verified.error.is_some() {
-            damaged += 1;
-            report(context, verified)?;
-        } else {
-            whole += 1;
+        request.resume_token.clone_from(&response.resume_token);
+        verified.add(1, response.bytes, "blob");
+        if response.error.is_some() {
+            verified.damaged += 1;
+            found(response)?;
         }
-        progress.set_message(format!("{}, {}", counted(whole + damaged, "blob"), bytes(read)));
-        progress.tick();
     }
-    progress.finish_and_clear();
-    let text = format!(
-        "verified {} ({}), {damaged} damaged",
-        counted(whole + damaged, "blob"),
-        bytes(read)
-    );
-    let object = json!({ "verified": whole + damaged, "damaged": damaged, "bytes": read });
-    context.output.either(&text, &object)?;
-    context.output.flush()?;
-    if damaged > 0 { Err(CliError::Rejected) } else { Ok(()) }
+}
+
+/// What is damaged, for people.
+pub(crate) fn damage(damaged: VerifyBlobsResponse) -> Damage {
+    let state = state_of(&damaged);
+    let VerifyBlobsResponse { blob, error, .. } = damaged;
+    let item = format!("{}{state}", blob.unwrap_or_default().name);
+    Damage { item, error: error.unwrap_or_default().message }
+}
+
+/// Which state of a blob it is, for people.
+fn state_of(VerifyBlobsResponse { blob, staged_blocks, .. }: &VerifyBlobsResponse) -> String {
+    let mut state = String::new();
+    if let Some(blob) = blob {
+        for (name, value) in [("snapshot", &blob.snapshot), ("version", &blob.version_id)] {
+            if !value.is_empty() {
+                state.push_str(&format!(", {name}=`{value}`"));
+            }
+        }
+        if blob.delete_time.is_some() {
+            state.push_str(", deleted");
+        }
+    }
+    if *staged_blocks {
+        state.push_str(", staged blocks");
+    }
+    state
 }
 
 /// The next response, of a call that continues behind the last one.
 async fn next(
-    context: &Context,
+    session: &Session,
     request: &VerifyBlobsRequest,
     responses: &mut Option<Streaming<VerifyBlobsResponse>>,
 ) -> Result<Option<VerifyBlobsResponse>, CliError> {
     let stream = match responses {
         Some(stream) => stream,
         None => {
-            let called = context.session.blobs().verify_blobs(request.clone()).await?;
+            let called = session.blobs().verify_blobs(request.clone()).await?;
             responses.insert(called.into_inner())
         }
     };
@@ -78,22 +116,11 @@ async fn next(
 }
 
 /// Prints the blob, or the state of it, that cannot be read.
-fn report(context: &mut Context, verified: VerifyBlobsResponse) -> Result<(), CliError> {
+fn report(output: &mut Output, verified: VerifyBlobsResponse) -> Result<(), CliError> {
+    let state = state_of(&verified);
     let VerifyBlobsResponse { blob, staged_blocks, error, .. } = verified;
     let (blob, error) = (blob.unwrap_or_default(), error.unwrap_or_default().message);
     let is_deleted = blob.delete_time.is_some();
-    let mut state = String::new();
-    for (name, value) in [("snapshot", &blob.snapshot), ("version", &blob.version_id)] {
-        if !value.is_empty() {
-            state.push_str(&format!(", {name}=`{value}`"));
-        }
-    }
-    if is_deleted {
-        state.push_str(", deleted");
-    }
-    if staged_blocks {
-        state.push_str(", staged blocks");
-    }
     let name = blob.name;
     let text = format!("damaged: blob=`{name}`{state}, error=`{error}`");
     let mut object = json!({ "damaged": name, "error": error });
@@ -109,6 +136,6 @@ fn report(context: &mut Context, verified: VerifyBlobsResponse) -> Result<(), Cl
             }
         }
     }
-    context.output.either(&text, &object)?;
-    context.output.flush()
+    output.either(&text, &object)?;
+    output.flush()
 }

@@ -1,13 +1,12 @@
 //! `verify` and `drop-segment`: segments whose bytes are not as they were written.
 
 use serde_json::{Value, json};
-use tonic::{Code, Status};
-use tonic_types::StatusExt as _;
+use tonic::Code;
 use trestle_command::{
     client::Session,
     confirm::confirm,
     errors::CliError,
-    output::{Context, bytes, counted},
+    output::{Context, Output, bytes, counted},
 };
 use trestle_proto::log::v1::{
     DropSegmentRequest, LogSegment, VerifySegmentRequest, VerifySegmentResponse,
@@ -17,6 +16,15 @@ use super::{
     SegmentsArgs,
     segments::{self, SegmentListing},
 };
+use crate::verify::{Damage, Verified, is_of_service};
+
+/// A segment that cannot be read.
+pub(crate) struct DamagedSegment {
+    segment: LogSegment,
+    error: String,
+    /// How many of its records can be read; none where that is unknown.
+    readable: Option<u64>,
+}
 
 /// Has the server read the segments that overlap a time range.
 ///
@@ -24,16 +32,49 @@ use super::{
 /// [`CliError::Rejected`] where some cannot be read, which is reported on standard output.
 pub(super) async fn run(context: &mut Context, args: SegmentsArgs) -> Result<(), CliError> {
     let stream = args.stream.clone();
-    let progress = context.output.progress(None, 0);
-    let mut listing = SegmentListing::new(&context.session, args)?;
-    let (mut count, mut read, mut damaged) = (0_u64, 0, 0_u64);
+    let Context { session, output } = context;
+    let listing = SegmentListing::new(session, args)?;
+    let mut verified = Verified::new(output.progress(None, 0));
+    let found = &mut |damaged| report(output, &damaged);
+    read_listed(session, (&stream, listing), &mut verified, found).await?;
+    let (items, read, damaged) = (verified.items, verified.bytes, verified.damaged);
+    drop(verified);
+    let text =
+        format!("verified {} ({}), {damaged} damaged", counted(items, "segment"), bytes(read));
+    let object = json!({ "verified": items, "damaged": damaged, "bytes": read });
+    context.output.either(&text, &object)?;
+    context.output.flush()?;
+    if damaged > 0 { Err(CliError::Rejected) } else { Ok(()) }
+}
+
+/// Has the server read all segments of a stream. `found` is called with each that it cannot read, and the rest is read.
+///
+/// # Errors
+/// An error that retries did not end, and those of `found`.
+pub(crate) async fn read(
+    session: &Session,
+    stream: &str,
+    verified: &mut Verified,
+    found: &mut impl FnMut(DamagedSegment) -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    let args = SegmentsArgs { stream: stream.to_owned(), since: None, until: None };
+    let listing = SegmentListing::new(session, args)?;
+    read_listed(session, (stream, listing), verified, found).await
+}
+
+async fn read_listed(
+    session: &Session,
+    (stream, mut listing): (&str, SegmentListing),
+    verified: &mut Verified,
+    found: &mut impl FnMut(DamagedSegment) -> Result<(), CliError>,
+) -> Result<(), CliError> {
     while let Some(page) = listing.next().await? {
         for segment in page {
-            let problem = match verify(&context.session, &stream, segment.id).await {
-                Ok(verified) => {
-                    let readable = verified.readable_records;
-                    let found = verified.segment.unwrap_or_default();
-                    (!found.damage.is_empty()).then_some((found.damage, Some(readable)))
+            let problem = match verify(session, stream, segment.id).await {
+                Ok(read) => {
+                    let readable = read.readable_records;
+                    let damage = read.segment.unwrap_or_default().damage;
+                    (!damage.is_empty()).then_some((damage, Some(readable)))
                 }
                 // Merged or past its retention since it was listed.
                 Err(CliError::Call(status)) if status.code() == Code::InvalidArgument => continue,
@@ -43,25 +84,21 @@ pub(super) async fn run(context: &mut Context, args: SegmentsArgs) -> Result<(),
                 }
                 Err(error) => return Err(error),
             };
-            count += 1;
-            match problem {
-                None => read += segment.bytes,
-                Some((error, readable)) => {
-                    damaged += 1;
-                    report(context, &segment, (&error, readable))?;
-                }
+            let bytes = if problem.is_none() { segment.bytes } else { 0 };
+            verified.add(1, bytes, "segment");
+            if let Some((error, readable)) = problem {
+                verified.damaged += 1;
+                found(DamagedSegment { segment, error, readable })?;
             }
-            progress.set_message(format!("{}, {}", counted(count, "segment"), bytes(read)));
-            progress.tick();
         }
     }
-    progress.finish_and_clear();
-    let text =
-        format!("verified {} ({}), {damaged} damaged", counted(count, "segment"), bytes(read));
-    let object = json!({ "verified": count, "damaged": damaged, "bytes": read });
-    context.output.either(&text, &object)?;
-    context.output.flush()?;
-    if damaged > 0 { Err(CliError::Rejected) } else { Ok(()) }
+    Ok(())
+}
+
+/// What is damaged, for people.
+pub(crate) fn damage(damaged: &DamagedSegment) -> Damage {
+    let item = format!("segment {}", damaged.segment.id);
+    Damage { item, error: damaged.error.clone() }
 }
 
 async fn verify(
@@ -79,16 +116,10 @@ async fn verify(
     }
 }
 
-/// Whether an error comes from the service, and not from the connection to it.
-fn is_of_service(status: &Status) -> bool {
-    status.get_details_error_info().is_some()
-}
-
 /// Prints what is in a segment that cannot be read.
 fn report(
-    context: &mut Context,
-    segment: &LogSegment,
-    (error, readable): (&str, Option<u64>),
+    output: &mut Output,
+    DamagedSegment { segment, error, readable }: &DamagedSegment,
 ) -> Result<(), CliError> {
     let mut object = segments::record(segment);
     let field = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -102,8 +133,8 @@ fn report(
         fields.insert("damage".to_owned(), json!(error));
         fields.insert("readable_records".to_owned(), json!(readable));
     }
-    context.output.either(&text, &object)?;
-    context.output.flush()
+    output.either(&text, &object)?;
+    output.flush()
 }
 
 /// Removes a damaged segment.

@@ -1,0 +1,97 @@
+//! Reading one table, queue, container or stream to its end.
+
+use prost::Message as _;
+use trestle_command::{
+    client::Session,
+    errors::CliError,
+    retry::repeated,
+    scan::{TableScan, decoded},
+};
+use trestle_proto::{
+    log::v1::SummarizeRecordsRequest, queue::v1::PeekMessagesRequest,
+    table::v1::StreamEntitiesRequest,
+};
+
+use super::{Damage, Verified, VerifiedKind, VerifiedName};
+use crate::{blob, log};
+
+/// What a page of messages has at most.
+const PEEK_MAX: u32 = 32;
+
+/// Has the server read everything in it. `found` is called with each damage, and the rest is read.
+///
+/// # Errors
+/// What ends the reading: a connection that retries did not restore, or an error of the server about the whole.
+pub(super) async fn read(
+    session: &Session,
+    VerifiedName { kind, name }: &VerifiedName,
+    parallel: u8,
+    verified: &mut Verified,
+    found: &mut impl FnMut(Damage) -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    match kind {
+        VerifiedKind::Table => entities(session, name, verified).await,
+        VerifiedKind::Queue => messages(session, name, verified).await,
+        VerifiedKind::Blob => {
+            let blobs = (name.clone(), String::new());
+            blob::verify::read(session, blobs, parallel, verified, &mut |damaged| {
+                found(blob::verify::damage(damaged))
+            })
+            .await
+        }
+        VerifiedKind::Log => {
+            unsealed(session, name).await?;
+            log::verify::read(session, name, verified, &mut |damaged| {
+                found(log::verify::damage(&damaged))
+            })
+            .await
+        }
+    }
+}
+
+async fn entities(session: &Session, table: &str, verified: &mut Verified) -> Result<(), CliError> {
+    let request = StreamEntitiesRequest { table: table.to_owned(), ..Default::default() };
+    let mut scan = TableScan::new(session, request);
+    while let Some(message) = scan.next().await? {
+        let entities = decoded(&message)?;
+        let bytes = message.entities.iter().map(|it| it.len() as u64).sum::<u64>();
+        verified.add(entities.len() as u64, bytes, "entity");
+        if let Some(last) = entities.last() {
+            verified.behind = Some(format!("{}, {}", last.partition_key, last.row_key));
+        }
+    }
+    Ok(())
+}
+
+async fn messages(session: &Session, queue: &str, verified: &mut Verified) -> Result<(), CliError> {
+    let mut request = PeekMessagesRequest {
+        queue: queue.to_owned(),
+        max_messages: Some(PEEK_MAX),
+        include_invisible: true,
+        page_token: String::new(),
+    };
+    loop {
+        let peek = async || Ok(session.queues().peek_messages(request.clone()).await?);
+        let page = repeated::<_, CliError>(peek).await?.into_inner();
+        let bytes = page.messages.iter().map(|it| it.encoded_len() as u64).sum::<u64>();
+        verified.add(page.messages.len() as u64, bytes, "message");
+        if let Some(last) = page.messages.last() {
+            verified.behind = Some(last.message_id.clone());
+        }
+        request.page_token = page.next_page_token;
+        if request.page_token.is_empty() {
+            return Ok(());
+        }
+    }
+}
+
+/// Counts the records of a stream, for which the server reads those that are in no segment.
+async fn unsealed(session: &Session, stream: &str) -> Result<(), CliError> {
+    let request = SummarizeRecordsRequest { stream: stream.to_owned(), ..Default::default() };
+    let count = async || {
+        let mut responses = session.logs().summarize_records(request.clone()).await?.into_inner();
+        while responses.message().await?.is_some() {}
+        Ok::<_, CliError>(())
+    };
+    repeated(count).await
+}
