@@ -44,4 +44,5 @@ mod targets;
 mod tls_page;
 mod tokens;
 mod unanswered;
+mod verify;
 mod work;

@@ -22,7 +22,7 @@ pub use self::args::{VerifiedKind, VerifyArgs};
 const COLUMNS: [&str; 7] = ["kind", "name", "state", "items", "bytes", "item", "error"];
 
 /// What was read of one thing.
-pub(crate) struct Verified {
+pub(crate) struct VerifiedItems {
     progress: ProgressBar,
     /// Entities, messages, blobs or segments.
     pub(crate) items: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Verified {
     pub(crate) behind: Option<String>,
 }
 
-impl Verified {
+impl VerifiedItems {
     /// Nothing yet; how much it is, is shown.
     pub(crate) fn new(progress: ProgressBar) -> Self {
         Self { progress, items: 0, bytes: 0, damaged: 0, behind: None }
@@ -50,14 +50,14 @@ impl Verified {
     }
 }
 
-impl Drop for Verified {
+impl Drop for VerifiedItems {
     fn drop(&mut self) {
         self.progress.finish_and_clear();
     }
 }
 
 /// An item that cannot be read.
-pub(crate) struct Damage {
+pub(crate) struct DamagedItem {
     /// What it is, for people.
     pub(crate) item: String,
     /// What the server reports.
@@ -66,7 +66,7 @@ pub(crate) struct Damage {
 
 /// What became of all things.
 #[derive(Default)]
-struct Totals {
+struct VerifiedTotals {
     things: u64,
     bytes: u64,
     /// Things with damage.
@@ -83,7 +83,7 @@ struct Totals {
 pub(crate) async fn run(args: VerifyArgs, client: &ClientArgs) -> Result<(), CliError> {
     let session = Session::new(client)?;
     let mut context = Context { session, output: Output::standard(&client.output) };
-    let mut totals = Totals::default();
+    let mut totals = VerifiedTotals::default();
     if args.names.is_empty() {
         let is_selected = |kind: &VerifiedKind| args.only.is_empty() || args.only.contains(kind);
         for kind in KINDS.into_iter().filter(is_selected) {
@@ -93,7 +93,7 @@ pub(crate) async fn run(args: VerifyArgs, client: &ClientArgs) -> Result<(), Cli
     for name in &args.names {
         verify_one(&mut context, name, args.parallel, (&mut totals, true)).await?;
     }
-    let Totals { things, bytes: read, damaged, unverified, is_served, absent } = totals;
+    let VerifiedTotals { things, bytes: read, damaged, unverified, is_served, absent } = totals;
     if let Some(error) = absent.filter(|_| !is_served) {
         return Err(error);
     }
@@ -110,7 +110,7 @@ async fn verify_kind(
     context: &mut Context,
     kind: VerifiedKind,
     args: &VerifyArgs,
-    totals: &mut Totals,
+    totals: &mut VerifiedTotals,
 ) -> Result<(), CliError> {
     let names = match names::list(&context.session, kind).await {
         Ok(names) => names,
@@ -139,11 +139,11 @@ async fn verify_one(
     context: &mut Context,
     name: &VerifiedName,
     parallel: u8,
-    (totals, is_named): (&mut Totals, bool),
+    (totals, is_named): (&mut VerifiedTotals, bool),
 ) -> Result<(), CliError> {
-    let mut verified = Verified::new(context.output.progress(None, 0));
+    let mut verified = VerifiedItems::new(context.output.progress(None, 0));
     let mut damages = Vec::new();
-    let mut found = |damage: Damage| {
+    let mut found = |damage: DamagedItem| {
         damages.push(damage);
         Ok(())
     };
@@ -153,7 +153,7 @@ async fn verify_one(
     let mut record = json!({ "items": verified.items, "bytes": bytes });
     let is_damaged = verified.damaged > 0;
     drop(verified);
-    for Damage { item, error } in damages {
+    for DamagedItem { item, error } in damages {
         print(context, name, "damaged item", json!({ "item": item, "error": error }))?;
     }
     let state = match read {

@@ -1,8 +1,8 @@
 //! The log service: streams of log records, metric data points and spans, batched into Parquet segments.
 //!
 //! Three layers. `api` parses and renders protobuf and decides nothing. `streams`, `append`, `seal`, `merge`, `read`,
-//! `summarize`, `tail` and `sweep` work on domain types; their decisions are pure, around one snapshot or one commit. `keys`,
-//! `stored` and `batch` are the format of rows, `segment` that of objects.
+//! `summarize`, `tail` and `sweep` work on domain types; their decisions are pure, around one snapshot or one commit.
+//! `keys`, `stored` and `batch` are the format of rows, `segment` that of objects.
 //!
 //! Records travel and are stored as they are encoded: an append validates them and stores their bytes in a batch, a row
 //! of the store, which is durable when the append is acknowledged. Later the batches are sealed into segments, one for

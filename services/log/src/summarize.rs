@@ -23,7 +23,7 @@ use crate::{
     stored::StoredForm as _,
     stream::{Head, SegmentRecord},
     streams::OpenStream,
-    summary::{GROUPS_MAX, Summary, SummaryPlan},
+    summary::{GROUPS_MAX, RecordSummary, SummaryPlan},
     threads,
 };
 
@@ -34,7 +34,7 @@ const CHUNK_BYTES: usize = 8 * 1024 * 1024;
 pub(crate) struct OpenSummary {
     logs: Logs,
     plan: Arc<SummaryPlan>,
-    summary: Summary,
+    summary: RecordSummary,
     waiting: VecDeque<SegmentRecord>,
     open: Option<(FoldedSegment, Arc<ObjectSource>)>,
     /// The cost, but for the segment that is open.
@@ -59,7 +59,7 @@ impl Logs {
         let plan = Arc::new(plan);
         let mut open = OpenSummary {
             logs: self.clone(),
-            summary: Summary::new(Arc::clone(&plan)),
+            summary: RecordSummary::new(Arc::clone(&plan)),
             waiting: VecDeque::new(),
             open: None,
             cost: LogReadCost::default(),
@@ -82,7 +82,7 @@ impl Logs {
 
 impl OpenSummary {
     /// The summary so far.
-    pub(crate) fn summary(&self) -> &Summary {
+    pub(crate) fn summary(&self) -> &RecordSummary {
         &self.summary
     }
 
@@ -139,8 +139,8 @@ impl OpenSummary {
     }
 
     /// The summary, with an empty one in its place.
-    fn take_summary(&mut self) -> Summary {
-        std::mem::replace(&mut self.summary, Summary::new(Arc::clone(&self.plan)))
+    fn take_summary(&mut self) -> RecordSummary {
+        std::mem::replace(&mut self.summary, RecordSummary::new(Arc::clone(&self.plan)))
     }
 
     /// Takes in the unsealed records of a snapshot.
@@ -172,8 +172,8 @@ impl OpenSummary {
     fn check(&mut self) -> Result<(), LogError> {
         if self.summary.is_full() {
             let rule = format!(
-                "must have at most 100,000 groups and 32 MiB of them: use fewer or shorter properties, a longer interval, \
-                 or a filter: groups_max=`{GROUPS_MAX}`"
+                "must have at most 100,000 groups and 32 MiB of them: use fewer or shorter properties, a longer \
+                 interval, or a filter: groups_max=`{GROUPS_MAX}`"
             );
             return Err(Fault::violation(Reason::OutOfRangeInput, "group_by", rule).into());
         }
@@ -184,9 +184,9 @@ impl OpenSummary {
 /// Has a summary take in the records of batches that match. Returns how many records they have.
 fn take_batches(
     plan: &SummaryPlan,
-    mut summary: Summary,
+    mut summary: RecordSummary,
     batches: &[(u64, bytes::Bytes)],
-) -> Result<(Summary, u64), LogError> {
+) -> Result<(RecordSummary, u64), LogError> {
     let SummaryPlan { times, predicate, .. } = plan;
     let mut scanned = 0;
     for (first, batch) in batches {

@@ -52,7 +52,7 @@ impl SummaryPlan {
 }
 
 /// The groups so far.
-pub(crate) struct Summary {
+pub(crate) struct RecordSummary {
     plan: Arc<SummaryPlan>,
     groups: HashMap<Vec<u8>, GroupTotals>,
     /// The key of the row that is taken in.
@@ -100,7 +100,7 @@ pub(crate) struct NumberSummary {
     pub(crate) quantiles: Vec<f64>,
 }
 
-impl Summary {
+impl RecordSummary {
     /// Of no records yet.
     pub(crate) fn new(plan: Arc<SummaryPlan>) -> Self {
         Self { plan, groups: HashMap::new(), key: Vec::new(), bytes: 0 }
@@ -163,7 +163,7 @@ impl Summary {
     }
 }
 
-impl RowSink for Summary {
+impl RowSink for RecordSummary {
     fn properties(&self) -> Vec<Property> {
         self.plan.group_by.iter().chain(&self.plan.value).cloned().collect()
     }

@@ -11,7 +11,7 @@ use trestle_command::{
 use trestle_proto::blob::v1::{VerifyBlobsRequest, VerifyBlobsResponse};
 
 use super::BlobAddress;
-use crate::verify::{Damage, Verified};
+use crate::verify::{DamagedItem, VerifiedItems};
 
 /// Reads the blobs whose name begins with that of the address.
 ///
@@ -24,7 +24,7 @@ pub(super) async fn run(
 ) -> Result<(), CliError> {
     let BlobAddress { container, name: prefix } = blobs;
     let Context { session, output } = context;
-    let mut verified = Verified::new(output.progress(None, 0));
+    let mut verified = VerifiedItems::new(output.progress(None, 0));
     let found = &mut |damaged| report(output, damaged);
     read(session, (container, prefix), parallel, &mut verified, found).await?;
     let (items, read, damaged) = (verified.items, verified.bytes, verified.damaged);
@@ -45,7 +45,7 @@ pub(crate) async fn read(
     session: &Session,
     (container, prefix): (String, String),
     parallel: u8,
-    verified: &mut Verified,
+    verified: &mut VerifiedItems,
     found: &mut impl FnMut(VerifyBlobsResponse) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     let max_parallel = Some(parallel.into());
@@ -73,11 +73,11 @@ pub(crate) async fn read(
 }
 
 /// What is damaged, for people.
-pub(crate) fn damage(damaged: VerifyBlobsResponse) -> Damage {
+pub(crate) fn damage(damaged: VerifyBlobsResponse) -> DamagedItem {
     let state = state_of(&damaged);
     let VerifyBlobsResponse { blob, error, .. } = damaged;
     let item = format!("{}{state}", blob.unwrap_or_default().name);
-    Damage { item, error: error.unwrap_or_default().message }
+    DamagedItem { item, error: error.unwrap_or_default().message }
 }
 
 /// Which state of a blob it is, for people.

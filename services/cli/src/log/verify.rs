@@ -16,7 +16,7 @@ use super::{
     SegmentsArgs,
     segments::{self, SegmentListing},
 };
-use crate::verify::{Damage, Verified, is_of_service};
+use crate::verify::{DamagedItem, VerifiedItems, is_of_service};
 
 /// A segment that cannot be read.
 pub(crate) struct DamagedSegment {
@@ -34,7 +34,7 @@ pub(super) async fn run(context: &mut Context, args: SegmentsArgs) -> Result<(),
     let stream = args.stream.clone();
     let Context { session, output } = context;
     let listing = SegmentListing::new(session, args)?;
-    let mut verified = Verified::new(output.progress(None, 0));
+    let mut verified = VerifiedItems::new(output.progress(None, 0));
     let found = &mut |damaged| report(output, &damaged);
     read_listed(session, (&stream, listing), &mut verified, found).await?;
     let (items, read, damaged) = (verified.items, verified.bytes, verified.damaged);
@@ -54,7 +54,7 @@ pub(super) async fn run(context: &mut Context, args: SegmentsArgs) -> Result<(),
 pub(crate) async fn read(
     session: &Session,
     stream: &str,
-    verified: &mut Verified,
+    verified: &mut VerifiedItems,
     found: &mut impl FnMut(DamagedSegment) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     let args = SegmentsArgs { stream: stream.to_owned(), since: None, until: None };
@@ -65,7 +65,7 @@ pub(crate) async fn read(
 async fn read_listed(
     session: &Session,
     (stream, mut listing): (&str, SegmentListing),
-    verified: &mut Verified,
+    verified: &mut VerifiedItems,
     found: &mut impl FnMut(DamagedSegment) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     while let Some(page) = listing.next().await? {
@@ -96,9 +96,9 @@ async fn read_listed(
 }
 
 /// What is damaged, for people.
-pub(crate) fn damage(damaged: &DamagedSegment) -> Damage {
+pub(crate) fn damage(damaged: &DamagedSegment) -> DamagedItem {
     let item = format!("segment {}", damaged.segment.id);
-    Damage { item, error: damaged.error.clone() }
+    DamagedItem { item, error: damaged.error.clone() }
 }
 
 async fn verify(

@@ -12,7 +12,7 @@ use trestle_proto::{
     table::v1::StreamEntitiesRequest,
 };
 
-use super::{Damage, Verified, VerifiedKind, VerifiedName};
+use super::{DamagedItem, VerifiedItems, VerifiedKind, VerifiedName};
 use crate::{blob, log};
 
 /// What a page of messages has at most.
@@ -26,8 +26,8 @@ pub(super) async fn read(
     session: &Session,
     VerifiedName { kind, name }: &VerifiedName,
     parallel: u8,
-    verified: &mut Verified,
-    found: &mut impl FnMut(Damage) -> Result<(), CliError>,
+    verified: &mut VerifiedItems,
+    found: &mut impl FnMut(DamagedItem) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     match kind {
         VerifiedKind::Table => entities(session, name, verified).await,
@@ -49,7 +49,11 @@ pub(super) async fn read(
     }
 }
 
-async fn entities(session: &Session, table: &str, verified: &mut Verified) -> Result<(), CliError> {
+async fn entities(
+    session: &Session,
+    table: &str,
+    verified: &mut VerifiedItems,
+) -> Result<(), CliError> {
     let request = StreamEntitiesRequest { table: table.to_owned(), ..Default::default() };
     let mut scan = TableScan::new(session, request);
     while let Some(message) = scan.next().await? {
@@ -63,7 +67,11 @@ async fn entities(session: &Session, table: &str, verified: &mut Verified) -> Re
     Ok(())
 }
 
-async fn messages(session: &Session, queue: &str, verified: &mut Verified) -> Result<(), CliError> {
+async fn messages(
+    session: &Session,
+    queue: &str,
+    verified: &mut VerifiedItems,
+) -> Result<(), CliError> {
     let mut request = PeekMessagesRequest {
         queue: queue.to_owned(),
         max_messages: Some(PEEK_MAX),

@@ -72,7 +72,7 @@ async fn naive(fixture: &LogFixture, stream: &OpenStream, plan: SummaryPlan) -> 
         ..crate::fixture::plan()
     };
     let records = fixture.read(stream, read).await.unwrap();
-    let mut summary = Summary::new(Arc::new(plan));
+    let mut summary = RecordSummary::new(Arc::new(plan));
     for record in records {
         let encoded = prost::Message::encode_to_vec(&record);
         let row = crate::batch::BatchRow {

@@ -1,5 +1,5 @@
-//! Quantiles of numbers in little memory, within a known error: numbers are counted in bins that grow by the same factor
-//! (the idea of DDSketch, Masson, Rim and Lee 2019). The order in which they come does not matter.
+//! Quantiles of numbers in little memory, within a known error: numbers are counted in bins that grow by the same
+//! factor (the idea of DDSketch, Masson, Rim and Lee 2019). The order in which they come does not matter.
 
 use std::collections::BTreeMap;
 

@@ -18,7 +18,7 @@ fn plan() -> SummaryPlan {
 }
 
 /// A record at a time with a value and an attribute `k`.
-fn take(summary: &mut Summary, time: u64, value: Option<f64>, k: &str) {
+fn take(summary: &mut RecordSummary, time: u64, value: Option<f64>, k: &str) {
     let text = AnyValue { value: Some(Value::StringValue(k.to_owned())) };
     let record = Record { value, attributes: [("k".to_owned(), text)].into(), ..Record::default() };
     let record = record.encode_to_vec();
@@ -28,7 +28,7 @@ fn take(summary: &mut Summary, time: u64, value: Option<f64>, k: &str) {
 
 #[test]
 fn a_summary_of_nothing_has_one_group_unless_it_has_a_key() {
-    let of = |plan: SummaryPlan| Summary::new(Arc::new(plan));
+    let of = |plan: SummaryPlan| RecordSummary::new(Arc::new(plan));
     let empty = SummaryGroup { start: None, key: Vec::new(), records: 0, numbers: None };
     assert_eq!(of(plan()).groups(), [empty]);
     let by_time = SummaryPlan { interval: NonZeroU64::new(10), ..plan() };
@@ -41,7 +41,7 @@ fn a_summary_of_nothing_has_one_group_unless_it_has_a_key() {
 fn groups_are_in_order_of_time_and_then_the_largest_first() {
     let group_by = vec![Property::Attribute("k".to_owned())];
     let plan = SummaryPlan { interval: NonZeroU64::new(10), group_by, ..plan() };
-    let mut summary = Summary::new(Arc::new(plan));
+    let mut summary = RecordSummary::new(Arc::new(plan));
     for (time, k) in [(25, "b"), (9, "b"), (0, "a"), (4, "a"), (10, "a"), (19, "c"), (10, "c")] {
         take(&mut summary, time, None, k);
     }
@@ -60,7 +60,7 @@ fn groups_are_in_order_of_time_and_then_the_largest_first() {
 fn numbers_that_are_not_finite_are_counted_as_records_only() {
     let plan =
         SummaryPlan { value: Some(Property::Value), quantiles: vec![0.0, 0.5, 1.0], ..plan() };
-    let mut summary = Summary::new(Arc::new(plan));
+    let mut summary = RecordSummary::new(Arc::new(plan));
     for value in [Some(1.0), None, Some(f64::NAN), Some(f64::INFINITY), Some(3.0), Some(-2.0)] {
         take(&mut summary, 0, value, "");
     }
@@ -77,7 +77,7 @@ fn numbers_that_are_not_finite_are_counted_as_records_only() {
 fn a_summary_is_full_by_its_groups_and_by_its_bytes_and_takes_in_nothing_then() {
     let group_by = vec![Property::Attribute("k".to_owned())];
     let plan = Arc::new(SummaryPlan { group_by, ..plan() });
-    let mut summary = Summary::new(Arc::clone(&plan));
+    let mut summary = RecordSummary::new(Arc::clone(&plan));
     for number in 0..=GROUPS_MAX {
         assert!(!summary.is_full());
         take(&mut summary, 0, None, &number.to_string());
@@ -86,7 +86,7 @@ fn a_summary_is_full_by_its_groups_and_by_its_bytes_and_takes_in_nothing_then() 
     take(&mut summary, 0, None, "another");
     assert_eq!(summary.groups().len(), GROUPS_MAX + 1);
 
-    let mut summary = Summary::new(plan);
+    let mut summary = RecordSummary::new(plan);
     for number in 0..40_u8 {
         take(&mut summary, 0, None, &char::from(b'a' + number % 26).to_string().repeat(1 << 20));
     }

@@ -1,5 +1,5 @@
-//! Reads the rows of a segment in any order, for a sink. Nothing of a row is encoded, and only the columns of the sink and
-//! of the predicate are read.
+//! Reads the rows of a segment in any order, for a sink. Nothing of a row is encoded, and only the columns of the sink
+//! and of the predicate are read.
 
 use std::sync::Arc;
 
