@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use serde_json::Value;
 use trestle_tests::Server;
 
-use crate::client::{Ended, run, server, succeeds};
+use crate::client::{Ended, bare, run, server, succeeds};
 
 /// Something of every kind.
 fn fill(server: &Server, folder: &Path) {
@@ -143,9 +143,10 @@ fn what_a_credential_does_not_permit_is_not_verified() {
     fill(&server, folder.path());
     let args = ["sas", "account", "--account", "devstoreaccount1", "--services", "t"];
     let more = ["--resource-types", "sco", "--permissions", "rl", "--expiry", "1h"];
-    let sas = succeeds(&server, &[&args[..], &more].concat()).output;
+    let sas = Ended::of(bare(&[&args[..], &more].concat()));
+    assert_eq!(sas.code, Some(0), "{sas:?}");
 
-    let (ended, records) = verify(&server, &["--sas", sas.trim()]);
+    let (ended, records) = verify(&server, &["--sas", sas.output.trim()]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     let expected = [
         "table/orders whole 3",

@@ -52,7 +52,7 @@ pub use table::args::{
 };
 pub use table::diff_table;
 
-pub use verify::{VerifiedKind, VerifyArgs};
+pub use verify::{VerifiedKind, VerifyAccountArgs};
 
 pub use token::{CreateTokenArgs, TokenArgs, TokenCommand};
 
@@ -76,7 +76,7 @@ pub enum ClientCommand {
     /// The state of the server.
     Status,
     /// Everything that an account has.
-    Verify(VerifyArgs),
+    Verify(VerifyAccountArgs),
 }
 
 /// Runs a command and prints its answer; errors go to standard error.

@@ -16,7 +16,7 @@ use trestle_command::{
 };
 
 use self::args::{KINDS, VerifiedName};
-pub use self::args::{VerifiedKind, VerifyArgs};
+pub use self::args::{VerifiedKind, VerifyAccountArgs};
 
 /// The columns of a result.
 const COLUMNS: [&str; 7] = ["kind", "name", "state", "items", "bytes", "item", "error"];
@@ -80,7 +80,7 @@ struct VerifiedTotals {
 }
 
 /// Verifies what is named, or everything.
-pub(crate) async fn run(args: VerifyArgs, client: &ClientArgs) -> Result<(), CliError> {
+pub(crate) async fn run(args: VerifyAccountArgs, client: &ClientArgs) -> Result<(), CliError> {
     let session = Session::new(client)?;
     let mut context = Context { session, output: Output::standard(&client.output) };
     let mut totals = VerifiedTotals::default();
@@ -109,7 +109,7 @@ pub(crate) async fn run(args: VerifyArgs, client: &ClientArgs) -> Result<(), Cli
 async fn verify_kind(
     context: &mut Context,
     kind: VerifiedKind,
-    args: &VerifyArgs,
+    args: &VerifyAccountArgs,
     totals: &mut VerifiedTotals,
 ) -> Result<(), CliError> {
     let names = match names::list(&context.session, kind).await {

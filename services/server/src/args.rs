@@ -23,7 +23,7 @@ use clap_complete::Shell;
 use trestle_backup::{BackupCommand, DiffArgs, MountArgs};
 use trestle_cli::{
     BenchCommand, BlobCommand, EntityCommand, LogCommand, MessageCommand, QueueCommand, SasArgs,
-    TableCommand, TokenArgs, VerifyArgs,
+    TableCommand, TokenArgs, VerifyAccountArgs,
 };
 use trestle_command::{
     context::ContextCommand,
@@ -85,7 +85,7 @@ pub enum Command {
     /// reported, and the rest is read. The exit code is 1 unless all are whole. A store that does not open is examined
     /// by `trestle doctor` and `trestle repair`.
     #[command(after_help = EXIT_CODES)]
-    Verify(VerifyArgs),
+    Verify(VerifyAccountArgs),
     /// Work with tables
     #[command(subcommand)]
     Table(TableCommand),

@@ -56,7 +56,7 @@ impl FromStr for VerifiedName {
 
 /// Arguments of `verify`.
 #[derive(Debug, Clone, Args)]
-pub struct VerifyArgs {
+pub struct VerifyAccountArgs {
     /// table/NAME, queue/NAME, blob/CONTAINER or log/STREAM [default: all of the account]
     #[arg(value_name = "NAME")]
     pub(super) names: Vec<VerifiedName>,
