@@ -1,4 +1,4 @@
-//! Reads of a day of records: a short window, a trace, and a search that no index helps.
+//! Reads of a day of records: a short window, a trace, a search that no index helps, and summaries of all.
 //!
 //! `BENCH_RECORDS` is the number of records, default 4,000,000.
 
@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use trestle_proto::log::v1::{LogReadCost, ReadRecordsRequest};
+use trestle_proto::log::v1::{LogReadCost, ReadRecordsRequest, SummarizeRecordsRequest};
 
 use super::{
     BATCH, CLIENTS, LoadEnd, LogBench,
@@ -25,6 +25,8 @@ const WINDOW_FIRST_MS: f64 = 15.0;
 const WINDOW_ALL_MS: f64 = 60.0;
 const TRACE_MS: f64 = 25.0;
 const SCAN_ROW_US: f64 = 0.8;
+const COUNT_ROW_US: f64 = 0.1;
+const SUMMARY_ROW_US: f64 = 1.5;
 
 /// What a read took.
 struct ReadTimes {
@@ -49,6 +51,8 @@ pub(crate) async fn reads(_: Plan) {
     windows(&bench, &load, records).await;
     traces(&bench, records).await;
     scan(&bench, records).await;
+    counts(&bench, records).await;
+    quantiles(&bench, records).await;
 }
 
 async fn fill(bench: &LogBench, records: u64) -> Arc<LogLoad> {
@@ -143,4 +147,49 @@ async fn scan(bench: &LogBench, records: u64) {
     let row_us = times.all_ms * 1000.0 / records as f64;
     report::figure("search in the body of a log record", row_us, SCAN_ROW_US, true, "us");
     report::figure("  server CPU a record", cpu, SCAN_ROW_US, true, "us");
+}
+
+/// What a summary took, its groups and its cost.
+async fn summarize(bench: &LogBench, request: SummarizeRecordsRequest) -> (f64, u64, LogReadCost) {
+    let request = SummarizeRecordsRequest { stream: "bench".to_owned(), ..request };
+    let began = Instant::now();
+    let mut responses = bench.client().summarize_records(request).await.unwrap().into_inner();
+    let (mut records, mut cost) = (0, LogReadCost::default());
+    while let Some(response) = responses.message().await.unwrap() {
+        records += response.groups.iter().map(|group| group.records).sum::<u64>();
+        cost = response.cost.unwrap_or(cost);
+    }
+    (began.elapsed().as_secs_f64() * 1000.0, records, cost)
+}
+
+/// The number of records of each hour: only the times of segments that are in several are read.
+async fn counts(bench: &LogBench, records: u64) {
+    let interval = Some(prost_types::Duration { seconds: 3600, nanos: 0 });
+    let (mut all, mut examined) = (Vec::new(), 0);
+    for _ in 0..READS {
+        let request = SummarizeRecordsRequest { interval, ..Default::default() };
+        let (ms, counted, cost) = summarize(bench, request).await;
+        assert_eq!(counted, records);
+        all.push(ms * 1000.0 / records as f64);
+        examined = cost.records_scanned;
+    }
+    report::figure("log records counted by hour", middle(all), COUNT_ROW_US, true, "us");
+    println!("  {examined} of {records} records examined");
+}
+
+/// Quantiles of the duration, by route, which are two attributes without a column.
+async fn quantiles(bench: &LogBench, records: u64) {
+    let request = SummarizeRecordsRequest {
+        group_by: vec!["attributes/http.route".to_owned()],
+        value: "attributes/duration_ms".to_owned(),
+        quantiles: vec![0.5, 0.99],
+        ..Default::default()
+    };
+    let before = bench.server.cpu_us();
+    let (ms, counted, cost) = summarize(bench, request).await;
+    assert_eq!((counted, cost.records_scanned), (records, records));
+    let cpu = (bench.server.cpu_us() - before) / records as f64;
+    let name = "quantiles of an attribute by another, a log record";
+    report::figure(name, ms * 1000.0 / records as f64, SUMMARY_ROW_US, true, "us");
+    report::figure("  server CPU a record", cpu, SUMMARY_ROW_US, true, "us");
 }
