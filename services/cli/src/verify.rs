@@ -122,7 +122,8 @@ async fn verify_kind(
         Err(CliError::Call(status)) if is_of_service(&status) => {
             (totals.unverified, totals.is_served) = (totals.unverified + 1, true);
             let all = VerifiedName { kind, name: String::new() };
-            return print(context, &all, "not verified", json!({ "error": status.message() }));
+            let error = json!({ "error": status.message() });
+            return print(&mut context.output, &all, "not verified", error);
         }
         Err(error) => return Err(error),
     };
@@ -141,21 +142,16 @@ async fn verify_one(
     parallel: u8,
     (totals, is_named): (&mut VerifiedTotals, bool),
 ) -> Result<(), CliError> {
-    let mut verified = VerifiedItems::new(context.output.progress(None, 0));
-    let mut damages = Vec::new();
-    let mut found = |damage: DamagedItem| {
-        damages.push(damage);
-        Ok(())
+    let Context { session, output } = context;
+    let mut verified = VerifiedItems::new(output.progress(None, 0));
+    let mut found = |DamagedItem { item, error }| {
+        print(output, name, "damaged item", json!({ "item": item, "error": error }))
     };
-    let session = &context.session;
     let read = contents::read(session, name, parallel, &mut verified, &mut found).await;
     let (bytes, behind) = (verified.bytes, verified.behind.take());
     let mut record = json!({ "items": verified.items, "bytes": bytes });
     let is_damaged = verified.damaged > 0;
     drop(verified);
-    for DamagedItem { item, error } in damages {
-        print(context, name, "damaged item", json!({ "item": item, "error": error }))?;
-    }
     let state = match read {
         Ok(()) if !is_damaged => "whole",
         Ok(()) => "damaged",
@@ -178,18 +174,18 @@ async fn verify_one(
         _ => totals.things += 1,
     }
     totals.damaged += u64::from(state == "damaged");
-    print(context, name, state, record)
+    print(output, name, state, record)
 }
 
 fn print(
-    context: &mut Context,
+    output: &mut Output,
     name: &VerifiedName,
     state: &str,
     fields: Value,
 ) -> Result<(), CliError> {
     let of = json!({ "kind": name.kind.to_string(), "name": name.name, "state": state });
-    context.output.records(&[with_fields(of, fields)], &COLUMNS)?;
-    context.output.flush()
+    output.records(&[with_fields(of, fields)], &COLUMNS)?;
+    output.flush()
 }
 
 /// Whether an error comes from the service, and not from the connection to it.
