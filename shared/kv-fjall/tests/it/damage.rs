@@ -196,7 +196,7 @@ async fn opens_a_copy_with_and_without_trailing_zeros() {
     let row = closed(directory.path()).await;
     let journal = directory.path().join("db/0.jnl");
     let bytes = fs::read(&journal).unwrap();
-    let end = bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    let end = crate::fixture_files::data_length(&bytes);
     fs::write(&journal, &bytes).unwrap();
     drop(open(directory.path()));
     fs::write(&journal, &bytes[..end]).unwrap();

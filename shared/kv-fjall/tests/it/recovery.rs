@@ -10,6 +10,7 @@ use trestle_kv::Engine;
 use trestle_kv_fjall::{FjallEngine, FjallOptions, OpenError, RepairPlan, SyncPolicy};
 
 use crate::faults;
+use crate::fixture_files::data_length;
 use crate::world::{commit, everything, get, key, open, options, put, rules};
 
 const PAGE: usize = 4096;
@@ -48,7 +49,7 @@ impl Image {
         let mut ends = Vec::new();
         for (row, value) in values.iter().enumerate() {
             commit(&engine, vec![put(key(format!("row {row}")), value.clone())]).await.unwrap();
-            ends.push(written(&fs::read(&journal).unwrap()));
+            ends.push(data_length(&fs::read(&journal).unwrap()));
         }
         // The database writes one more group when it is closed.
         let bytes = fs::read(&journal).unwrap()[..ends[ends.len() - 1]].to_vec();
@@ -115,10 +116,6 @@ impl Image {
         assert!(self.head() == before, "a rejected journal was changed");
         reason
     }
-}
-
-fn written(bytes: &[u8]) -> usize {
-    bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
 }
 
 fn values(last: usize) -> Vec<Vec<u8>> {
@@ -322,7 +319,7 @@ async fn what_is_recovered_after_a_failed_sync_is_written_again() {
     let journal = data.join("db/0.jnl");
     // What failed to be synced is in memory alone: the last 20 acknowledged rows are before it.
     let bytes = fs::read(&journal).unwrap();
-    let end = written(&bytes);
+    let end = data_length(&bytes);
     let name = bytes.windows(6).rposition(|window| window == b"failed").unwrap();
     let not_on_disk = fs::metadata(&journal).unwrap().ino();
 
