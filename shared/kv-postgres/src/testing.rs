@@ -2,6 +2,8 @@
 
 #![allow(clippy::panic, clippy::missing_panics_doc, reason = "failures of a test end it")]
 
+mod template;
+
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
@@ -45,7 +47,14 @@ impl PostgresServer {
         let settings = settings.iter().map(|it| (*it).to_owned()).collect();
         let (child, databases) = (None, AtomicU32::new(0));
         let mut server = Self { directory, programs, settings, child, databases };
-        let mut init = server.command("initdb");
+        template::copy(&server.programs, &server.data(), |data| server.init(data));
+        server.run().await;
+        Some(server)
+    }
+
+    /// Makes the data of a new server.
+    fn init(&self, data: &Path) {
+        let mut init = self.command("initdb");
         init.args([
             "--no-sync",
             "--auth=trust",
@@ -53,14 +62,9 @@ impl PostgresServer {
             "--encoding=UTF8",
             "--pgdata",
         ]);
-        let init = init
-            .arg(server.data())
-            .stdin(Stdio::null())
-            .output()
-            .expect("the machine runs a server");
+        let init = init.arg(data).stdin(Stdio::null()).output();
+        let init = init.expect("the machine runs a server");
         assert!(init.status.success(), "{init:?}");
-        server.run().await;
-        Some(server)
     }
 
     /// Starts it again.
