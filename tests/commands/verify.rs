@@ -62,8 +62,10 @@ fn everything_of_an_account_is_read() {
     assert_eq!(states(&some), [all[1], all[3]]);
     let (_, named) = verify(&server, &["blob/photos", "table/orders"]);
     assert_eq!(states(&named), [all[2], all[0]]);
-    let (absent, _) = verify(&server, &["table/absent"]);
+    let (absent, rest) = verify(&server, &["table/absent", "queue/jobs"]);
     assert_eq!(absent.code, Some(3), "{absent:?}");
+    assert_eq!(states(&rest), ["table/absent not verified 0", all[1]], "the rest is read");
+    assert!(rest[0]["error"].as_str().unwrap().contains("absent"), "{rest:?}");
     let (malformed, _) = verify(&server, &["orders"]);
     assert_eq!(malformed.code, Some(2));
     assert!(malformed.errors.contains("table/NAME"), "{malformed:?}");
@@ -95,10 +97,12 @@ fn what_is_damaged_is_named_and_the_rest_is_read() {
     for damage in [&records[2], &records[4]] {
         assert!(damage["error"].as_str().is_some_and(|error| !error.is_empty()), "{damage}");
     }
-    assert!(
-        ended.errors.contains("verified 4 of 4 things") || ended.errors.is_empty(),
-        "{ended:?}"
-    );
+    // What is known to be damaged is named again.
+    let (again, records) = verify(&server, &[]);
+    assert_eq!((again.code, states(&records)), (Some(1), expected.map(str::to_owned).to_vec()));
+    let shown = run(&server, &["verify", "-o", "table"]);
+    assert!(shown.errors.contains("verified 4 of 4 things"), "{shown:?}");
+    assert!(shown.errors.contains("), 2 damaged"), "{shown:?}");
 }
 
 /// Changes a byte of a file in a directory or in those in it.

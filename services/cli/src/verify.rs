@@ -21,6 +21,11 @@ pub use self::args::{VerifiedKind, VerifyAccountArgs};
 /// The columns of a result.
 const COLUMNS: [&str; 7] = ["kind", "name", "state", "items", "bytes", "item", "error"];
 
+/// A thing of which something cannot be read.
+const DAMAGED: &str = "damaged";
+/// A thing that was not read for another reason.
+const NOT_VERIFIED: &str = "not verified";
+
 /// What was read of one thing.
 pub(crate) struct VerifiedItems {
     progress: ProgressBar,
@@ -73,10 +78,24 @@ struct VerifiedTotals {
     damaged: u64,
     /// Things that could not be read for another reason.
     unverified: u64,
+    /// Why something that was named was not verified, the first.
+    failed: Option<CliError>,
     /// Whether a kind is served.
     is_served: bool,
     /// Why another one is not.
     absent: Option<CliError>,
+}
+
+impl VerifiedTotals {
+    /// Counts a thing that is not whole; what it is.
+    fn count(&mut self, is_damaged: bool) -> &'static str {
+        if is_damaged {
+            (self.things, self.damaged) = (self.things + 1, self.damaged + 1);
+            return DAMAGED;
+        }
+        self.unverified += 1;
+        NOT_VERIFIED
+    }
 }
 
 /// Verifies what is named, or everything.
@@ -93,8 +112,8 @@ pub(crate) async fn run(args: VerifyAccountArgs, client: &ClientArgs) -> Result<
     for name in &args.names {
         verify_one(&mut context, name, args.parallel, (&mut totals, true)).await?;
     }
-    let VerifiedTotals { things, bytes: read, damaged, unverified, is_served, absent } = totals;
-    if let Some(error) = absent.filter(|_| !is_served) {
+    let VerifiedTotals { things, bytes: read, damaged, unverified, .. } = totals;
+    if let Some(error) = totals.absent.filter(|_| !totals.is_served) {
         return Err(error);
     }
     let mut text = format!("verified {things} of {}", counted(things + unverified, "thing"));
@@ -102,7 +121,11 @@ pub(crate) async fn run(args: VerifyAccountArgs, client: &ClientArgs) -> Result<
     context.output.unless_empty(things + unverified > 0, "nothing to verify")?;
     context.output.note(&text);
     context.output.finish()?;
-    if damaged + unverified > 0 { Err(CliError::Rejected) } else { Ok(()) }
+    match totals.failed {
+        Some(error) => Err(error),
+        None if damaged + unverified > 0 => Err(CliError::Rejected),
+        None => Ok(()),
+    }
 }
 
 /// Verifies all things of a kind. A kind that the server does not serve is left out, and so said.
@@ -112,27 +135,33 @@ async fn verify_kind(
     args: &VerifyAccountArgs,
     totals: &mut VerifiedTotals,
 ) -> Result<(), CliError> {
-    let names = match names::list(&context.session, kind).await {
-        Ok(names) => names,
-        Err(error @ CliError::Misdirected { .. }) if args.only.is_empty() => {
-            context.output.note(&format!("{kind}: not served here"));
-            totals.absent = Some(error);
-            return Ok(());
-        }
-        Err(CliError::Call(status)) if is_of_service(&status) => {
-            (totals.unverified, totals.is_served) = (totals.unverified + 1, true);
-            let all = VerifiedName { kind, name: String::new() };
-            let error = json!({ "error": status.message() });
-            return print(&mut context.output, &all, "not verified", error);
-        }
-        Err(error) => return Err(error),
-    };
-    totals.is_served = true;
+    let mut names = Vec::new();
+    let listed = names::list(&context.session, kind, &mut names).await;
+    totals.is_served |= !matches!(listed, Err(CliError::Misdirected { .. }));
     for name in names {
         let name = VerifiedName { kind, name };
         verify_one(context, &name, args.parallel, (totals, false)).await?;
     }
-    Ok(())
+    match listed {
+        Ok(()) => Ok(()),
+        Err(error @ CliError::Misdirected { .. }) if args.only.is_empty() => {
+            context.output.note(&format!("{kind}: not served here"));
+            totals.absent = Some(error);
+            Ok(())
+        }
+        Err(error @ CliError::Misdirected { .. }) => {
+            totals.unverified += 1;
+            totals.failed.get_or_insert(error);
+            Ok(())
+        }
+        Err(CliError::Call(status)) if is_of_service(&status) => {
+            let all = VerifiedName { kind, name: String::new() };
+            let state = totals.count(status.code() == Code::DataLoss);
+            let error = json!({ "error": status.message() });
+            print(&mut context.output, &all, state, error)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Verifies a thing, and prints what is damaged in it and what it is as a whole.
@@ -152,28 +181,36 @@ async fn verify_one(
     let mut record = json!({ "items": verified.items, "bytes": bytes });
     let is_damaged = verified.damaged > 0;
     drop(verified);
+    totals.bytes += bytes;
     let state = match read {
-        Ok(()) if !is_damaged => "whole",
-        Ok(()) => "damaged",
         // Deleted since it was listed.
-        Err(CliError::Call(status)) if status.code() == Code::NotFound && !is_named => {
+        Err(CliError::Call(status))
+            if status.code() == Code::NotFound && !is_named && !is_damaged =>
+        {
             return Ok(());
         }
-        Err(CliError::Call(status))
-            if is_of_service(&status) && status.code() != Code::NotFound =>
-        {
-            let item = behind.map(|behind| format!("behind {behind}"));
+        Ok(()) if !is_damaged => {
+            totals.things += 1;
+            "whole"
+        }
+        Ok(()) => totals.count(true),
+        Err(CliError::Call(status)) if is_of_service(&status) => {
+            let item = behind.map(|behind| format!("all behind {behind}"));
             record = with_fields(record, json!({ "item": item, "error": status.message() }));
-            if status.code() == Code::DataLoss { "damaged" } else { "not verified" }
+            let state = totals.count(is_damaged || status.code() == Code::DataLoss);
+            if is_named && status.code() == Code::NotFound {
+                totals.failed.get_or_insert(CliError::Call(status));
+            }
+            state
+        }
+        // Bytes that are no entity.
+        Err(CliError::Protocol(error)) => {
+            let item = behind.map(|behind| format!("all behind {behind}"));
+            record = with_fields(record, json!({ "item": item, "error": error }));
+            totals.count(true)
         }
         Err(error) => return Err(error),
     };
-    totals.bytes += bytes;
-    match state {
-        "not verified" => totals.unverified += 1,
-        _ => totals.things += 1,
-    }
-    totals.damaged += u64::from(state == "damaged");
     print(output, name, state, record)
 }
 

@@ -27,7 +27,7 @@ use trestle_cli::{
 };
 use trestle_command::{
     context::ContextCommand,
-    errors::EXIT_CODES,
+    errors::{EXIT_CODES, VERIFY_EXIT_CODES},
     flags::{ClientFlags, VariableArgs},
     grammar::with_common_names,
     trust::TlsArgs,
@@ -84,7 +84,7 @@ pub enum Command {
     /// some. A thing is whole, damaged, or not verified, which may be for want of permission; what is damaged in it is
     /// reported, and the rest is read. The exit code is 1 unless all are whole. A store that does not open is examined
     /// by `trestle doctor` and `trestle repair`.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = VERIFY_EXIT_CODES)]
     Verify(VerifyAccountArgs),
     /// Work with tables
     #[command(subcommand)]

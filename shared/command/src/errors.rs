@@ -26,7 +26,7 @@ use advice::{advice, code, followed, hint, is_foreign, message, unreachable_hint
 pub use advice::{innermost, needs_an_operator, without_number};
 pub use exit_codes::{
     BLOB_EXIT_CODES, EXIT_CODES, IMPORT_EXIT_CODES, LOG_EXIT_CODES, QUEUE_EXIT_CODES,
-    table_exit_codes, with_help,
+    VERIFY_EXIT_CODES, table_exit_codes, with_help,
 };
 pub use field_flags::FIELD_FLAGS;
 

@@ -1,6 +1,7 @@
 //! Reading one table, queue, container or stream to its end.
 
 use prost::Message as _;
+use tonic::Code;
 use trestle_command::{
     client::Session,
     errors::CliError,
@@ -8,7 +9,8 @@ use trestle_command::{
     scan::{TableScan, decoded},
 };
 use trestle_proto::{
-    log::v1::SummarizeRecordsRequest, queue::v1::PeekMessagesRequest,
+    log::v1::{GetStreamRequest, TailRecordsRequest, tail_records_request::Start},
+    queue::v1::PeekMessagesRequest,
     table::v1::StreamEntitiesRequest,
 };
 
@@ -40,11 +42,19 @@ pub(super) async fn read(
             .await
         }
         VerifiedKind::Log => {
-            unsealed(session, name).await?;
             log::verify::read(session, name, verified, &mut |damaged| {
                 found(log::verify::damage(&damaged))
             })
-            .await
+            .await?;
+            match unsealed(session, name).await {
+                Err(CliError::Call(status)) if status.code() == Code::DataLoss => {
+                    verified.damaged += 1;
+                    let (item, error) =
+                        ("unsealed records".to_owned(), status.message().to_owned());
+                    found(DamagedItem { item, error })
+                }
+                read => read,
+            }
         }
     }
 }
@@ -93,13 +103,27 @@ async fn messages(
     }
 }
 
-/// Counts the records of a stream, for which the server reads those that are in no segment.
+/// Reads the records of a stream that are in no segment.
 async fn unsealed(session: &Session, stream: &str) -> Result<(), CliError> {
-    let request = SummarizeRecordsRequest { stream: stream.to_owned(), ..Default::default() };
-    let count = async || {
-        let mut responses = session.logs().summarize_records(request.clone()).await?.into_inner();
-        while responses.message().await?.is_some() {}
+    let get = GetStreamRequest { stream: stream.to_owned() };
+    let get = async || Ok(session.logs().get_stream(get.clone()).await?);
+    let found = repeated::<_, CliError>(get).await?.into_inner();
+    let stats = found.stats.unwrap_or_default();
+    if stats.unsealed_records == 0 {
+        return Ok(());
+    }
+    let end = stats.next_sequence;
+    let request = TailRecordsRequest {
+        stream: stream.to_owned(),
+        start: Some(Start::FromSequence(end.saturating_sub(stats.unsealed_records))),
+        // The server reads whole records.
+        fields: Some(prost_types::FieldMask { paths: vec!["sequence".to_owned()] }),
+        ..Default::default()
+    };
+    let read = async || {
+        let mut responses = session.logs().tail_records(request.clone()).await?.into_inner();
+        while responses.message().await?.is_some_and(|read| read.next_sequence < end) {}
         Ok::<_, CliError>(())
     };
-    repeated(count).await
+    repeated(read).await
 }

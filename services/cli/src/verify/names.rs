@@ -8,18 +8,22 @@ use trestle_proto::{
 
 use super::VerifiedKind;
 
-/// The names of one kind.
+/// Adds the names of one kind.
 ///
 /// # Errors
-/// An error that retries did not end.
-pub(super) async fn list(session: &Session, kind: VerifiedKind) -> Result<Vec<String>, CliError> {
-    let (mut names, mut page_token) = (Vec::new(), String::new());
+/// An error that retries did not end. The names before it are there.
+pub(super) async fn list(
+    session: &Session,
+    kind: VerifiedKind,
+    names: &mut Vec<String>,
+) -> Result<(), CliError> {
+    let mut page_token = String::new();
     loop {
         let (page, next) = repeated(async || page(session, kind, page_token.clone()).await).await?;
         names.extend(page);
         page_token = next;
         if page_token.is_empty() {
-            return Ok(names);
+            return Ok(());
         }
     }
 }

@@ -58,6 +58,13 @@ pub const BLOB_EXIT_CODES: &str = exit_codes!(
     "or a lease does not permit the command"
 );
 
+/// The same for `verify`.
+pub const VERIFY_EXIT_CODES: &str = exit_codes!(
+    "failed, or something is damaged or was not verified",
+    "no such table, queue, container or stream",
+    "with other settings"
+);
+
 /// The same for logs.
 pub const LOG_EXIT_CODES: &str = exit_codes!(
     "failed; for append: some lines were not appended",

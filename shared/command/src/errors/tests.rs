@@ -341,7 +341,9 @@ fn other_errors_have_the_exit_codes_of_the_help() {
         (CliError::input("cannot read")(io::ErrorKind::NotFound.into()), 2),
     ] {
         assert_eq!(error.code(), expected, "{error:?}");
-        for help in [EXIT_CODES, QUEUE_EXIT_CODES, BLOB_EXIT_CODES, LOG_EXIT_CODES] {
+        for help in
+            [EXIT_CODES, QUEUE_EXIT_CODES, BLOB_EXIT_CODES, LOG_EXIT_CODES, VERIFY_EXIT_CODES]
+        {
             let documented = |line: &str| line.trim().starts_with(&format!("{expected}  "));
             assert!(help.lines().any(documented), "{expected} in {help}");
         }
