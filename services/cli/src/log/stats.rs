@@ -177,6 +177,9 @@ impl Shown {
                 // It is within 1 %.
                 Statistic::Quantile(..) => quantiles.next().map(|found| number(rounded(*found, 4))),
             };
+            // A table would show one digit behind the point.
+            let digits = value.as_ref().filter(|value| is_table && value.is_f64());
+            let value = digits.map(|value| json!(value.to_string())).or(value);
             object.insert(statistic.name().to_owned(), value.unwrap_or(Value::Null));
         }
         Value::Object(object)

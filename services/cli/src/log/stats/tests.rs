@@ -47,6 +47,9 @@ fn numbers_are_shown_with_the_digits_that_they_have() {
     });
     assert_eq!(record, expected);
 
+    let table = shown(&["min", "max"], &[], None, 0).record(&of, true);
+    assert_eq!(table, json!({ "min": "0.1", "max": 7 }), "whole numbers have separators");
+
     let without = shown(&words, &[], None, 0).record(&group(None, 4), false);
     assert_eq!(
         (&without["count"], &without["p99"], &without["sum"]),
